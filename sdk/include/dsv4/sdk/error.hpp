@@ -22,8 +22,8 @@ struct OwnedError : dsv4_error {
 
 // A boundary error that owns copies of the texts. Never throws: out of memory gives a static one.
 inline dsv4_error* make_error(Error error) noexcept {
-    static dsv4_error exhausted{sizeof(dsv4_error), DSV4_EXHAUSTED, {"out of memory", 13}, {nullptr, 0},
-                                [](dsv4_error*) {}};
+    static dsv4_error exhausted{
+        sizeof(dsv4_error), DSV4_EXHAUSTED, {"out of memory", 13}, {nullptr, 0}, [](dsv4_error*) {}};
     auto* e = new (std::nothrow) detail::OwnedError;
     if (!e) return &exhausted;
     e->content = std::move(error);
@@ -55,8 +55,7 @@ inline Status status(dsv4_error* error) {
 }
 
 // Runs a plugin's function and turns what it throws into a boundary error.
-template <class F>
-dsv4_error* contain(F&& f) noexcept {
+template <class F> dsv4_error* contain(F&& f) noexcept {
     try {
         std::forward<F>(f)();
         return nullptr;

@@ -54,8 +54,7 @@ class Host {
     std::uint32_t threads() const { return table_->thread_count(table_->ctx); }
 
     // Calls f(i) for every i < count, here and on the pool. An exception of f is rethrown here after all ended.
-    template <class F>
-    void parallel_for(std::uint32_t count, F&& f) const {
+    template <class F> void parallel_for(std::uint32_t count, F&& f) const {
         struct Call {
             F* f;
             std::exception_ptr error;

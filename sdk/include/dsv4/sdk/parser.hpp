@@ -126,14 +126,13 @@ inline const dsv4_parser_table& Parser::table() {
             return contain(
                 [&] { *out = reinterpret_cast<dsv4_completion_stream*>(parser(self).stream(*options).release()); });
         };
-        p.stream_feed = [](dsv4_completion_stream* s, const dsv4_piece* pieces, std::size_t count,
-                           dsv4_delta_sink sink, void* arg) noexcept {
+        p.stream_feed = [](dsv4_completion_stream* s, const dsv4_piece* pieces, std::size_t count, dsv4_delta_sink sink,
+                           void* arg) noexcept {
             return contain([&] { completion(s).feed({pieces, count}, wrap_sink(sink, arg)); });
         };
         p.stream_finish = [](dsv4_completion_stream* s, std::int32_t stopped_by, dsv4_delta_sink sink, void* arg,
                              dsv4_completion_end* out) noexcept {
-            return contain(
-                [&] { *out = completion(s).finish(dsv4_stopped_by(stopped_by), wrap_sink(sink, arg)); });
+            return contain([&] { *out = completion(s).finish(dsv4_stopped_by(stopped_by), wrap_sink(sink, arg)); });
         };
         p.stream_close = [](dsv4_completion_stream* s) noexcept { delete &completion(s); };
         return p;

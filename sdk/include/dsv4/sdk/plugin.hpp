@@ -46,10 +46,9 @@ dsv4_error* create(const dsv4_host* host, std::int32_t kind, const dsv4_options*
     });
 }
 
-template <class... Classes>
-const dsv4_plugin* descriptor(const About& about) noexcept {
-    static const dsv4_plugin plugin{sizeof(dsv4_plugin), DSV4_ABI_MAJOR,  DSV4_ABI_MINOR,       DSV4_PLUGIN_NAME,
-                                    about.version,       about.licence,   about.status,         about.posture,
+template <class... Classes> const dsv4_plugin* descriptor(const About& about) noexcept {
+    static const dsv4_plugin plugin{sizeof(dsv4_plugin),  DSV4_ABI_MAJOR,     DSV4_ABI_MINOR, DSV4_PLUGIN_NAME,
+                                    about.version,        about.licence,      about.status,   about.posture,
                                     DSV4_MANIFEST_SHA256, &create<Classes...>};
     return &plugin;
 }

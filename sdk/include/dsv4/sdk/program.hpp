@@ -78,8 +78,7 @@ struct Op {
     std::map<std::string, Attribute, std::less<>> attributes;
 
     // The attribute, or Failure(unsupported) naming op and attribute when it is missing or of another type.
-    template <class T>
-    const T& get(std::string_view key) const {
+    template <class T> const T& get(std::string_view key) const {
         auto it = attributes.find(key);
         if (it == attributes.end())
             throw Failure(Code::unsupported, "op " + label() + " lacks the attribute '" + std::string(key) + "'");
@@ -114,8 +113,7 @@ struct Program {
         weights.push_back({std::move(weight_name), format, std::move(dims)});
         return WeightId(weights.size() - 1);
     }
-    StateId state(dsv4_state_kind kind, std::int32_t layer, std::vector<std::uint32_t> row_dims,
-                  dsv4_element element) {
+    StateId state(dsv4_state_kind kind, std::int32_t layer, std::vector<std::uint32_t> row_dims, dsv4_element element) {
         for (StateId i = 0; i < states.size(); ++i)
             if (states[i].kind == kind && states[i].layer == layer) return i;
         states.push_back({kind, layer, std::move(row_dims), element});
@@ -129,8 +127,7 @@ struct Program {
     ValueId find_value(std::string_view value_name) const {
         for (ValueId i = 0; i < values.size(); ++i)
             if (values[i].name == value_name) return i;
-        throw Failure(Code::not_found,
-                      "program '" + name + "' has no value named '" + std::string(value_name) + "'");
+        throw Failure(Code::not_found, "program '" + name + "' has no value named '" + std::string(value_name) + "'");
     }
 };
 
@@ -138,8 +135,7 @@ namespace detail {
 
 class Writer {
   public:
-    template <class T>
-    void number(T v) {
+    template <class T> void number(T v) {
         unsigned char b[sizeof(T)];
         std::memcpy(b, &v, sizeof(T)); // hosts and devices are little-endian
         out.append(reinterpret_cast<const char*>(b), sizeof(T));
@@ -148,13 +144,11 @@ class Writer {
         number(std::uint32_t(s.size()));
         out.append(s);
     }
-    template <class T, class F>
-    void list(const std::vector<T>& items, F&& each) {
+    template <class T, class F> void list(const std::vector<T>& items, F&& each) {
         number(std::uint32_t(items.size()));
         for (const T& item : items) each(item);
     }
-    template <class T>
-    void numbers(const std::vector<T>& items) {
+    template <class T> void numbers(const std::vector<T>& items) {
         list(items, [&](const T& v) { number(v); });
     }
     std::string out;
@@ -163,8 +157,7 @@ class Writer {
 class Reader {
   public:
     explicit Reader(std::string_view bytes) : in_(bytes) {}
-    template <class T>
-    T number() {
+    template <class T> T number() {
         T v;
         if (in_.size() - at_ < sizeof(T)) fail("it ends in the middle of a number");
         std::memcpy(&v, in_.data() + at_, sizeof(T));
@@ -179,8 +172,7 @@ class Reader {
         return s;
     }
     // `least` is the smallest size of an item, so that a count is checked before memory is taken for it.
-    template <class F>
-    auto list(std::size_t least, F&& each) {
+    template <class F> auto list(std::size_t least, F&& each) {
         auto n = number<std::uint32_t>();
         if ((in_.size() - at_) / least < n) fail("a list is longer than the rest");
         std::vector<decltype(each())> items;
@@ -188,8 +180,7 @@ class Reader {
         for (std::uint32_t i = 0; i < n; ++i) items.push_back(each());
         return items;
     }
-    template <class T>
-    std::vector<T> numbers() {
+    template <class T> std::vector<T> numbers() {
         return list(sizeof(T), [&] { return number<T>(); });
     }
     bool done() const { return at_ == in_.size(); }
@@ -204,7 +195,8 @@ class Reader {
 
 inline void check_ids(const std::vector<std::uint32_t>& ids, std::size_t limit, const std::string& where) {
     for (auto id : ids)
-        if (id >= limit) Reader::fail(where + " refers to number " + std::to_string(id) + " of " + std::to_string(limit));
+        if (id >= limit)
+            Reader::fail(where + " refers to number " + std::to_string(id) + " of " + std::to_string(limit));
 }
 
 } // namespace detail
@@ -220,7 +212,8 @@ inline void validate(const Program& p) {
     for (const Weight& w : p.weights) {
         if (w.dims.empty() || w.dims.size() > 3) Reader::fail("weight '" + w.name + "' must have 1 to 3 dimensions");
         for (auto d : w.dims)
-            if (d <= 0 || d > (std::int64_t{1} << 40)) Reader::fail("weight '" + w.name + "' has an impossible dimension");
+            if (d <= 0 || d > (std::int64_t{1} << 40))
+                Reader::fail("weight '" + w.name + "' has an impossible dimension");
         if (w.slice_dim >= 0 && (std::size_t(w.slice_dim) >= w.dims.size() || w.slice_begin < 0 ||
                                  w.slice_end <= w.slice_begin || w.slice_end > w.dims[std::size_t(w.slice_dim)]))
             Reader::fail("weight '" + w.name + "' has an impossible slice");
@@ -237,7 +230,8 @@ inline void validate(const Program& p) {
         detail::check_ids(op.states, p.states.size(), "op " + op.label());
         detail::check_ids(op.outputs, p.values.size(), "op " + op.label());
         for (auto id : op.inputs)
-            if (!written[id]) Reader::fail("op " + op.label() + " reads '" + p.values[id].name + "' before it is written");
+            if (!written[id])
+                Reader::fail("op " + op.label() + " reads '" + p.values[id].name + "' before it is written");
         for (auto id : op.outputs) {
             if (written[id]) Reader::fail("op " + op.label() + " writes '" + p.values[id].name + "' a second time");
             written[id] = true;
@@ -286,10 +280,14 @@ inline std::string encode(const Program& p) {
         for (const auto& [key, attribute] : op.attributes) {
             w.text(key);
             w.number(std::uint8_t(attribute.index() + 1));
-            if (auto* i = std::get_if<std::int64_t>(&attribute)) w.number(*i);
-            else if (auto* d = std::get_if<double>(&attribute)) w.number(*d);
-            else if (auto* s = std::get_if<std::string>(&attribute)) w.text(*s);
-            else w.numbers(std::get<std::vector<std::int64_t>>(attribute));
+            if (auto* i = std::get_if<std::int64_t>(&attribute))
+                w.number(*i);
+            else if (auto* d = std::get_if<double>(&attribute))
+                w.number(*d);
+            else if (auto* s = std::get_if<std::string>(&attribute))
+                w.text(*s);
+            else
+                w.numbers(std::get<std::vector<std::int64_t>>(attribute));
         }
     });
     w.numbers(p.inputs);
@@ -405,8 +403,7 @@ inline std::string format_name(const dsv4_format& f) {
     if (same_format(f, formats::nvfp4_block16)) return "nvfp4_block16";
     std::string s(element_name(dsv4_element(f.element)));
     if (f.element == DSV4_GGUF) s += std::to_string(f.gguf_type);
-    if (f.scale != DSV4_SCALE_NONE)
-        s += "_block" + std::to_string(f.block_rows) + "x" + std::to_string(f.block_cols);
+    if (f.scale != DSV4_SCALE_NONE) s += "_block" + std::to_string(f.block_rows) + "x" + std::to_string(f.block_cols);
     return s;
 }
 
@@ -432,7 +429,10 @@ inline std::string print(const Program& p) {
         std::string s = "[";
         for (std::size_t i = 0; i < dims.size(); ++i) {
             if (i) s += ",";
-            s += dims[i] == rows ? "N" : dims[i] == logit_rows ? "M" : dims[i] == received_rows ? "R" : std::to_string(dims[i]);
+            s += dims[i] == rows            ? "N"
+                 : dims[i] == logit_rows    ? "M"
+                 : dims[i] == received_rows ? "R"
+                                            : std::to_string(dims[i]);
         }
         return s + "]";
     };
@@ -479,9 +479,12 @@ inline std::string print(const Program& p) {
             for (const auto& [key, a] : op.attributes) {
                 s += (gap ? " " : "") + key + "=";
                 gap = true;
-                if (auto* integer = std::get_if<std::int64_t>(&a)) s += std::to_string(*integer);
-                else if (auto* real = std::get_if<double>(&a)) s += number_text(*real);
-                else if (auto* text = std::get_if<std::string>(&a)) s += *text;
+                if (auto* integer = std::get_if<std::int64_t>(&a))
+                    s += std::to_string(*integer);
+                else if (auto* real = std::get_if<double>(&a))
+                    s += number_text(*real);
+                else if (auto* text = std::get_if<std::string>(&a))
+                    s += *text;
                 else {
                     s += "[";
                     const auto& list = std::get<std::vector<std::int64_t>>(a);

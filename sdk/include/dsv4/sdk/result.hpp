@@ -37,8 +37,7 @@ struct Error {
 class Failure : public std::exception {
   public:
     explicit Failure(Error error) : error_(std::move(error)) {}
-    Failure(Code code, std::string message, std::string fix = {})
-        : error_{code, std::move(message), std::move(fix)} {}
+    Failure(Code code, std::string message, std::string fix = {}) : error_{code, std::move(message), std::move(fix)} {}
     const char* what() const noexcept override { return error_.message.c_str(); }
     const Error& error() const noexcept { return error_; }
 
@@ -46,8 +45,7 @@ class Failure : public std::exception {
     Error error_;
 };
 
-template <class T>
-class [[nodiscard]] Result {
+template <class T> class [[nodiscard]] Result {
   public:
     Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
     Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
@@ -72,8 +70,7 @@ class [[nodiscard]] Result {
     std::variant<T, Error> state_;
 };
 
-template <>
-class [[nodiscard]] Result<void> {
+template <> class [[nodiscard]] Result<void> {
   public:
     Result() = default;
     Result(Error error) : error_(std::move(error)) {}
@@ -106,8 +103,7 @@ inline Error current_error() noexcept {
 }
 
 // Runs `f` and turns whatever it throws into an Error.
-template <class F>
-auto guard(F&& f) -> Result<std::invoke_result_t<F>> {
+template <class F> auto guard(F&& f) -> Result<std::invoke_result_t<F>> {
     try {
         if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
             std::forward<F>(f)();
