@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <utility>
 
 namespace dsv4::tokenizer {
 namespace {
@@ -129,11 +130,21 @@ class Translation {
         copy(1);
         if (peek() == '^') copy(1);
         if (peek() == ']') refuse(1, "an empty set");
+        const std::size_t first = at_;
+        bool is_after_dash = false; // an unescaped dash that may make a range
         while (!at_end() && peek() != ']') {
+            const bool may_end_range = std::exchange(is_after_dash, peek() == '-' && at_ != first);
             if (peek() == '[') refuse(1, "a set inside a set");
             if (peek() == '&' && peek(1) == '&') refuse(2, "a set intersection");
             if (peek() == '\\') {
+                const std::size_t begin = at_;
+                const bool is_class = peek(1) == 's' || peek(1) == 'p' || peek(1) == 'P';
                 escape(true);
+                const bool may_start_range = peek() == '-' && peek(1) != ']';
+                if (is_class && (may_end_range || may_start_range)) {
+                    at_ = begin;
+                    refuse(2, "a range with a class at its end");
+                }
             } else {
                 copy(1);
             }
@@ -146,10 +157,13 @@ class Translation {
     }
 
     void group() {
+        if (peek(1) == '*') refuse(2, "a verb");
         if (peek(1) != '?') return copy(1);
-        for (const std::string_view opener : {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!", "(?i:", "(?i)"}) {
+        for (const std::string_view opener : {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!", "(?i:"}) {
             if (pattern_.substr(at_).starts_with(opener)) return copy(opener.size());
         }
+        // Further on, the dialects disagree about which alternatives it covers.
+        if (at_ == 0 && pattern_.starts_with("(?i)")) return copy(4);
         refuse(3, "a group");
     }
 
@@ -157,6 +171,7 @@ class Translation {
         std::size_t size = 1;
         while (is_digit(peek(size))) ++size;
         bool is_counted = size > 1;
+        const bool is_exact = peek(size) == '}';
         if (peek(size) == ',') {
             ++size;
             while (is_digit(peek(size))) ++size;
@@ -164,7 +179,8 @@ class Translation {
         is_counted = is_counted && peek(size) == '}';
         if (!is_counted) refuse(1, "a brace that is no {n}, {n,} or {n,m}");
         ++size;
-        if (peek(size) == '+') refuse(size + 1, "a repeated interval");
+        const bool is_other_quantifier = peek(size) == '+' || (is_exact && peek(size) == '?');
+        if (is_other_quantifier) refuse(size + 1, "a repeated interval");
         copy(size);
     }
 
