@@ -23,6 +23,11 @@ inline constexpr std::string_view domain = "<｜domain｜>";
 inline constexpr std::string_view title = "<｜title｜>";
 inline constexpr std::string_view read_url = "<｜read_url｜>";
 
+// Everything the encoder may write: a tokenizer that lacks one of these is not this model's.
+inline constexpr std::array<std::string_view, 14> written = {
+    bos,    eos,   user,      assistant, think_open, think_close, dsml, latest_reminder,
+    action, query, authority, domain,    title,      read_url};
+
 // Generation stops at any of these. Only EOS ends a turn properly; a model that starts a new turn by itself (BOS or the
 // user marker) has nothing more to say to this request.
 inline constexpr std::array<std::string_view, 3> stops = {eos, bos, user};

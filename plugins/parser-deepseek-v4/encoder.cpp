@@ -273,6 +273,10 @@ Result<std::vector<Segment>> encode(std::vector<Message> messages, const EncodeO
     });
 }
 
+bool ends_in_reasoning(std::span<const Segment> segments) noexcept {
+    return !segments.empty() && segments.back().is_control && segments.back().text == control::think_open;
+}
+
 std::string prompt_text(std::span<const Segment> segments) {
     std::string out;
     for (const Segment& segment : segments) out += segment.text;

@@ -21,6 +21,9 @@ namespace dsv4::deepseek_v4 {
 Result<std::vector<Segment>> encode(std::vector<Message> messages, const EncodeOptions& options,
                                     std::vector<Message> context = {});
 
+// True when the prompt ends inside <think>, so that the completion begins as reasoning.
+bool ends_in_reasoning(std::span<const Segment> segments) noexcept;
+
 // The segments as one string, for people and tests; tokenising it would lose the distinction.
 std::string prompt_text(std::span<const Segment> segments);
 

@@ -154,8 +154,6 @@ void settle_last_turn(const ChatFields& fields, NormalisedRequest& out) {
             reject("messages[" + std::to_string(i) + "].prefix", "is only allowed on a last message of role assistant");
     }
     out.options.always_open_turn = true;
-    // A continued turn has its reasoning behind it: `reasoning</think>` stands before the continued text.
-    out.starts_in_reasoning = out.options.mode == ThinkingMode::thinking && !last.wo_eos;
 }
 
 void check_reasoning(const RequestPolicy& policy, NormalisedRequest& out) {

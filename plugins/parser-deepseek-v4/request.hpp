@@ -45,7 +45,6 @@ struct NormalisedRequest {
     std::vector<JsonValue> functions; // the tools' `function` objects as rendered; empty when !tools_enabled
     ToolChoice tool_choice = ToolChoice::automatic;
     std::string tool_choice_name;            // ToolChoice::named
-    bool starts_in_reasoning = false;        // the prompt ends inside <think>
     std::size_t turns_without_reasoning = 0; // tool-call turns whose reasoning the client did not send back
 };
 
