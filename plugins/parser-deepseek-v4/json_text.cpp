@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <unordered_map>
@@ -161,7 +162,9 @@ Result<JsonValue> parse_json(std::string_view text, std::string_view what) {
         if (builder.overflow())
             throw Failure(Code::invalid, name + " holds a number too large for a double",
                           "send numbers of magnitude below 1.8e308");
-        throw Failure(Code::invalid, name + " is not valid JSON near byte " + std::to_string(builder.position()),
+        throw Failure(Code::invalid,
+                      name + " is not valid JSON near byte " +
+                          std::to_string(std::min(builder.position(), text.size())),
                       "send strict JSON in UTF-8: no NaN, no Infinity, no comments, no trailing commas");
     });
 }
