@@ -144,16 +144,17 @@ struct JsonChecker {
     bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) { return false; }
 };
 
-// nlohmann skips a byte order mark; RFC 8259 has none, and neither has a JSON value inside a document.
-bool starts_with_bom(std::string_view text) { return text.substr(0, 3) == "\xEF\xBB\xBF"; }
+// nlohmann skips a byte order mark and takes a zero byte for the end of the text; RFC 8259 has neither.
+bool is_plain(std::string_view text) {
+    return text.substr(0, 3) != "\xEF\xBB\xBF" && text.find('\0') == std::string_view::npos;
+}
 
 } // namespace
 
 Result<JsonValue> parse_json(std::string_view text, std::string_view what) {
     return guard([&]() -> JsonValue {
         JsonBuilder builder;
-        if (!starts_with_bom(text) && nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
-            return builder.take();
+        if (is_plain(text) && nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
         const std::string name(what);
         if (builder.too_deep())
             throw Failure(Code::invalid,
@@ -172,7 +173,7 @@ Result<JsonValue> parse_json(std::string_view text, std::string_view what) {
 bool is_strict_json(std::string_view text) noexcept {
     try {
         JsonChecker checker;
-        return !starts_with_bom(text) && nlohmann::json::sax_parse(text.begin(), text.end(), &checker);
+        return is_plain(text) && nlohmann::json::sax_parse(text.begin(), text.end(), &checker);
     } catch (...) {
         return false; // out of memory: the text is then treated as a string, which is always safe
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace dsv4::deepseek_v4 {
 
@@ -42,19 +43,19 @@ void sort_tool_results(std::vector<Message>& messages) {
             for (std::size_t i = 0; i < message.tool_calls.size(); ++i)
                 if (!message.tool_calls[i].id.empty()) call_order[message.tool_calls[i].id] = i;
         } else if (message.role == Role::user && !call_order.empty()) {
-            std::vector<Block> results;
-            for (Block& block : message.blocks)
-                if (block.kind == Block::Kind::tool_result) results.push_back(block);
-            if (results.size() < 2) continue;
-            const auto place = [&](const Block& block) {
-                const auto found = call_order.find(block.call_id);
-                return found == call_order.end() ? std::size_t{0} : found->second;
-            };
-            std::stable_sort(results.begin(), results.end(),
-                             [&](const Block& a, const Block& b) { return place(a) < place(b); });
-            auto next = results.begin();
-            for (Block& block : message.blocks)
-                if (block.kind == Block::Kind::tool_result) block = std::move(*next++);
+            std::vector<std::size_t> slots;                                 // where tool results stand
+            std::vector<std::pair<std::size_t, std::size_t>> call_and_slot; // the slot breaks ties
+            for (std::size_t i = 0; i < message.blocks.size(); ++i) {
+                if (message.blocks[i].kind != Block::Kind::tool_result) continue;
+                const auto found = call_order.find(message.blocks[i].call_id);
+                slots.push_back(i);
+                call_and_slot.emplace_back(found == call_order.end() ? 0 : found->second, i);
+            }
+            std::sort(call_and_slot.begin(), call_and_slot.end());
+            std::vector<Block> sorted;
+            sorted.reserve(slots.size());
+            for (const auto& [call, slot] : call_and_slot) sorted.push_back(std::move(message.blocks[slot]));
+            for (std::size_t i = 0; i < slots.size(); ++i) message.blocks[slots[i]] = std::move(sorted[i]);
         }
     }
 }

@@ -67,7 +67,7 @@ for text in ('{}', '[]', '[[]]', '{"a":{}}', '{"b":1,"a":2}', '{"a":1,"b":2,"a":
 # Not strict JSON. Duplicates of what a lenient reader takes.
 for text in ('', ' ', 'NaN', '-Infinity', 'Infinity', '[NaN]', '{"a":Infinity}', '1e400', '-1e400', '[1,]', '{"a":1,}', "{'a':1}", '01', '-',
              '+1', '.5', '1.', '1e', '0x10', '"\t"', '"a\nb"', '"\\x41"', '"\\ud800"', '"\\ude00\\ud83d"', '"abc', '{"a"}', '{"a":}', '[1 2]',
-             '[1]]', '{} {}', 'nul', 'True', '// c\n1', '[1] x', '{1:2}', '\ufeff1', '[' * 3):
+             '[1]]', '{} {}', 'nul', 'True', '// c\n1', '[1] x', '{1:2}', '\ufeff1', '[' * 3, '1\x00', '[1]\x00x', '\x00'):
     add(text)
 
 out = []
