@@ -99,7 +99,7 @@ void finish(dsv4_request_handle& r, std::int32_t reason) {
 dsv4_error* generate_submit(void* ctx, const dsv4_generate_request* request, dsv4_request_handle** out) {
     auto& g = *static_cast<Generator*>(ctx);
     ++g.calls;
-    CHECK(request->struct_size == sizeof *request && request->n == 1 && !request->chat && !request->prompt_ids);
+    CHECK(DSV4_HAS(request, n) && request->n == 1 && !request->chat && !request->prompt_ids);
     const auto prompt = std::string(view(request->prompt_text));
     if (prompt == "full") return failure(dsv4::Code::exhausted, "the queue is full");
     ++g.open;
@@ -673,7 +673,6 @@ void run_backend(const std::string& directory, bool bench) {
         dsv4_ticket ticket = 0;
         FAILS(t.state_export(s, &transfer, nullptr, &ticket), DSV4_UNSUPPORTED, "");
     }
-    t.executable_release(s, run_masked);
 
     if (bench) {
         for (std::int32_t slots : {1, 8, 64}) {
@@ -706,9 +705,10 @@ void run_backend(const std::string& directory, bool bench) {
         }
     }
 
-    // close with a ticket that still waits for its mask
-    const auto never = submit(run_draft, guess);
-    CHECK(t.poll(s, never) == 1);
+    // close with a ticket that still waits for its mask, whose executable is gone already
+    const auto never = submit(run_masked, with_mask);
+    t.executable_release(s, run_masked);
+    CHECK(t.poll(s, never) == 0);
     t.close(s);
     OK(t.open(i.self, &config, &s));
     t.close(s);
