@@ -9,7 +9,7 @@ RopeTable::RopeTable(const RopeParameters& p) : frequencies_(p.dim / 2) {
     const auto dim = static_cast<double>(p.dim);
     for (std::size_t i = 0; i < frequencies_.size(); ++i)
         frequencies_[i] = 1.0f / static_cast<float>(std::pow(p.theta, static_cast<double>(2 * i) / dim));
-    if (p.factor == 0.0) return;
+    if (p.factor == 1.0) return;
 
     // The channel at which `turns` full turns fit into the original context.
     const auto channel = [&](double turns) {

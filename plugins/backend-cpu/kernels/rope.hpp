@@ -10,13 +10,13 @@
 
 namespace dsv4::cpu {
 
-// Parameters of a table. factor 0 gives the plain table f_i = 1 / theta^(2i/dim). Otherwise YaRN blends f_i / factor
+// Parameters of a table. factor 1 gives the plain table f_i = 1 / theta^(2i/dim). Otherwise YaRN blends f_i / factor
 // and f_i over a ramp between the channels that turn beta_fast and beta_slow times within `original_positions`.
 // Amplitude 1.
 struct RopeParameters {
     std::size_t dim = 64; // rotated channels, even
     double theta = 10000.0;
-    double factor = 0.0;
+    double factor = 1.0;
     double original_positions = 65536.0;
     double beta_fast = 32.0;
     double beta_slow = 1.0;
