@@ -19,6 +19,9 @@ target_compile_options(dsv4_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow
 # Results must not depend on what the compiler fuses: one rounding for each written operation.
 add_compile_options(-ffp-contract=off)
 
+if(DSV4_FUZZ)
+  set(DSV4_SANITIZE "fuzzer-no-link,address,undefined" CACHE STRING "" FORCE)
+endif()
 if(DSV4_SANITIZE)
   add_compile_options(-fsanitize=${DSV4_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   add_link_options(-fsanitize=${DSV4_SANITIZE})

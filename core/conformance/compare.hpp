@@ -1,0 +1,29 @@
+// The distance of two outputs of a case, and whether it is within the case's tolerance.
+#pragma once
+
+#include "core/conformance/case.hpp"
+#include "core/conformance/execute.hpp"
+
+#include <string>
+
+namespace dsv4::conformance {
+
+struct Distance {
+    double median = 0, p90 = 0, largest = 0; // floating outputs, as in Tolerance; NaN on either side: infinity
+    double unequal = 0;                      // integer outputs: 1 - share of equal elements
+    std::size_t rows = 0;
+};
+
+struct Comparison {
+    Distance worst;      // over all outputs of the case
+    std::string failure; // empty, or which output of which step is off and by how much
+};
+
+Distance distance(const program::Value& value, const Bytes& got, const Bytes& wanted, bool as_sets);
+
+Comparison compare(const Case& check, const CaseOutput& got, const CaseOutput& wanted);
+
+// Bit equality of all compared outputs and tokens; empty, or the first difference.
+std::string first_difference(const CaseOutput& a, const CaseOutput& b);
+
+} // namespace dsv4::conformance

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Packages, build and every test. Each stage has a budget in seconds; a stage over its budget fails.
+#   tools/test.sh          what CI runs
+#   tools/test.sh --full   the long runs too: ten-minute fuzzing, all prompt lengths
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+full=0
+case "${1:-}" in
+"") ;;
+--full) full=1 ;;
+*)
+  echo "usage: test.sh [--full]" >&2
+  exit 2
+  ;;
+esac
+export DSV4_FULL=$full
+
+summary=()
+stage() { # stage NAME BUDGET_SECONDS COMMAND...
+  local name=$1 budget=$2 begin=$SECONDS
+  shift 2
+  echo
+  echo "=== $name"
+  "$@"
+  local took=$((SECONDS - begin))
+  summary+=("$(printf '%-10s %4d s of %4d s' "$name" "$took" "$budget")")
+  if [ "$full" -eq 0 ] && [ "$took" -gt "$budget" ]; then
+    echo "stage $name took $took s, its budget is $budget s" >&2
+    exit 1
+  fi
+}
+
+source_checks() {
+  git ls-files '*.cpp' '*.hpp' '*.h' | xargs clang-format --dry-run --Werror
+  tools/check_includes.sh
+}
+configure_and_build() {
+  cmake --preset "$1" -DCMAKE_MESSAGE_LOG_LEVEL=WARNING "${@:2}"
+  cmake --build --preset "$1"
+}
+packages() {
+  tools/packages.sh test
+  tools/fetch_v4_tokenizer.sh
+  tools/test_venv.sh
+}
+unit_tests() { ctest --test-dir build/release -j2 --output-on-failure --no-tests=error; }
+sdk() {
+  tools/check_installed_sdk.sh build/release
+  tools/check_abi.sh
+}
+asan() {
+  configure_and_build asan
+  ctest --test-dir build/asan -j2 --output-on-failure --no-tests=error -LE slow
+}
+tsan() {
+  configure_and_build tsan
+  ctest --test-dir build/tsan -j2 --output-on-failure --no-tests=error -L threads
+}
+
+stage packages 180 packages
+stage sources 60 source_checks
+stage build 600 configure_and_build release
+stage tests 480 unit_tests
+stage sdk 180 sdk
+stage asan 780 asan
+stage tsan 300 tsan
+stage fuzz 300 tools/fuzz.sh "$([ "$full" -eq 1 ] && echo 600 || echo 10)"
+
+echo
+printf '%s\n' "${summary[@]}"
+echo "all stages passed"
