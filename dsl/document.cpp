@@ -40,8 +40,8 @@ const Node* find(const Node& root, std::string_view path) noexcept {
     return node;
 }
 
-std::string shown(std::string_view text) {
-    constexpr std::size_t limit = 64, head = 40, tail = 16; // code points
+std::string shown(std::string_view text, std::size_t limit) {
+    const std::size_t head = limit * 5 / 8, tail = limit / 4;
     std::vector<std::string_view> points;
     for (std::size_t at = 0; at < text.size();) {
         char32_t c = 0;

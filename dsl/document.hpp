@@ -43,8 +43,9 @@ std::string_view to_string(Node::Kind kind) noexcept;
 // The node at a dotted path of plain keys, or null.
 const Node* find(const Node& root, std::string_view path) noexcept;
 
-// User text as a message may show it: control characters replaced, the middle of long texts left out.
-std::string shown(std::string_view text);
+// User text as a message may show it: control characters replaced, the middle of texts longer than `limit` code points
+// left out.
+std::string shown(std::string_view text, std::size_t limit = 64);
 // A value as TOML would write it, shortened like `shown`.
 std::string shown(const Node& node);
 

@@ -1,7 +1,7 @@
 // The expression grammar (Spirit X3), and the exact arithmetic of its quantities. X3 stays in this file.
 #include "dsl/expression.hpp"
 
-#include "dsl/source_map.hpp"
+#include "dsl/document.hpp"
 
 #include <array>
 #include <boost/fusion/include/at_c.hpp>
@@ -9,6 +9,14 @@
 #include <fmt/format.h>
 #include <limits>
 #include <span>
+
+// An expectation names the parser it missed; a parser with an action is called what it is called without.
+namespace boost::spirit::x3 {
+template <class Subject, class Action> struct get_info<action<Subject, Action>> {
+    using result_type = std::string;
+    std::string operator()(const action<Subject, Action>& parser) const { return what(parser.subject); }
+};
+} // namespace boost::spirit::x3
 
 namespace dsv4::dsl {
 namespace {
@@ -153,8 +161,9 @@ const auto set_digits = [](auto& context) { x3::_val(context).digits = x3::_attr
 const auto set_unit = [](auto& context) { x3::_val(context).unit = x3::_attr(context); };
 
 const x3::rule<struct QuantityTag, Quantity> quantity = "a number";
+const auto unit_letter = x3::alpha | x3::char_("\x80-\xff");
 const auto quantity_def = &x3::lexeme[slice(+x3::digit >> -('.' >> +x3::digit))][set_digits] > decimal[set_number] >
-                          -x3::lexeme[!reserved >> slice(+(x3::alpha | x3::char_("\x80-\xff")))][set_unit];
+                          -x3::lexeme[!reserved >> slice(unit_letter >> *(unit_letter | x3::digit))][set_unit];
 BOOST_SPIRIT_DEFINE(quantity)
 
 const x3::rule<struct AxisTag, std::string> axis = "tp, dp, pp, pcp or dcp";
@@ -272,7 +281,7 @@ ExpressionError syntax_error(std::string_view text, std::size_t at, std::string 
     ExpressionError error;
     error.begin = at;
     error.end = end;
-    error.found = at == text.size() ? "the end" : fmt::format("`{}`", text.substr(at, end - at));
+    error.found = at == text.size() ? "the end" : fmt::format("`{}`", shown(text.substr(at, end - at)));
     error.message = fmt::format("expected {}, found {}", expected, error.found);
     error.expected = std::move(expected);
     return error;
@@ -367,7 +376,8 @@ Parsed<std::int64_t> parse_quantity(std::string_view text, const Dimension& dime
         end = offset(value.unit.end());
         if (found == nullptr)
             return fail(ExpressionError::Kind::unknown_unit, offset(value.unit.begin()), end,
-                        fmt::format("unknown unit `{}`", unit), fmt::format("write one of {}", dimension.legal));
+                        fmt::format("unknown unit `{}`", shown(std::string_view(unit))),
+                        fmt::format("write one of {}", dimension.legal));
         scale = found->factor;
     } else if (dimension.unit_needed) {
         return syntax_error(text, digits_end, fmt::format("a unit ({})", dimension.legal));
@@ -378,13 +388,15 @@ Parsed<std::int64_t> parse_quantity(std::string_view text, const Dimension& dime
     Wide divisor = 1;
     for (std::uint32_t i = 0; i < value.number.scale; ++i) divisor *= 10;
     if (product % divisor != 0)
-        return fail(ExpressionError::Kind::out_of_range, begin, end,
-                    fmt::format("`{}` is not a whole number of {}", text.substr(begin, end - begin), dimension.whole),
-                    "use a smaller unit");
+        return fail(
+            ExpressionError::Kind::out_of_range, begin, end,
+            fmt::format("`{}` is not a whole number of {}", shown(text.substr(begin, end - begin)), dimension.whole),
+            "use a smaller unit");
     const Wide result = product / divisor;
     if (result > static_cast<Wide>(std::numeric_limits<std::int64_t>::max()))
-        return fail(ExpressionError::Kind::out_of_range, begin, end,
-                    fmt::format("`{}` is more than 2^63 - 1 {}", text.substr(begin, end - begin), dimension.whole));
+        return fail(
+            ExpressionError::Kind::out_of_range, begin, end,
+            fmt::format("`{}` is more than 2^63 - 1 {}", shown(text.substr(begin, end - begin)), dimension.whole));
     return static_cast<std::int64_t>(result);
 }
 
@@ -438,7 +450,7 @@ Parsed<Version> parse_version(std::string_view text) {
     auto parsed = run<Version>(text, version, "a version such as 0.25.0", "the end");
     if (auto* read = std::get_if<Version>(&parsed); read != nullptr && read->numbers.size() > 4)
         return fail(ExpressionError::Kind::out_of_range, 0, text.size(),
-                    fmt::format("`{}` has {} numbers, a version has at most 4", text, read->numbers.size()));
+                    fmt::format("`{}` has {} numbers, a version has at most 4", shown(text), read->numbers.size()));
     return parsed;
 }
 

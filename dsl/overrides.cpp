@@ -82,15 +82,23 @@ Node* follow(Node& document, const std::vector<Part>& parts) {
     return node;
 }
 
-void lay_over(Node& under, Member over, const SourceMap& sources, Diagnostics& diagnostics) {
+// `table` is the path of `under`.
+void lay_over(const Schema& schema, const std::string& table, Node& under, Member over, const SourceMap& sources,
+              Diagnostics& diagnostics) {
     Member* found = under.member(over.key);
     if (found == nullptr) {
         under.members.push_back(std::move(over));
         return;
     }
-    if (found->value.kind == Node::Kind::table && over.value.kind == Node::Kind::table) {
-        for (Member& inner : over.value.members) lay_over(found->value, std::move(inner), sources, diagnostics);
-        return;
+    const std::string path = table.empty() ? over.key : table + "." + over.key;
+    if (over.value.kind == Node::Kind::table) {
+        if (found->value.kind == Node::Kind::table) {
+            for (Member& inner : over.value.members)
+                lay_over(schema, path, found->value, std::move(inner), sources, diagnostics);
+            return;
+        }
+        // A file that writes a value for a section is wrong whatever lies over it; the schema says so.
+        if (const Field* field = schema.find(path); field != nullptr && field->kind == ValueKind::table) return;
     }
     if (found->value.origin == plan::OriginKind::override_) {
         Diagnostic diagnostic;
@@ -154,7 +162,7 @@ void apply_override(const Schema& schema, Node& root, const SourceMap& sources, 
         table.members.push_back(std::move(member));
         member = {parts[i].key, parts[i].range, std::move(table)};
     }
-    lay_over(root, std::move(member), sources, diagnostics);
+    lay_over(schema, {}, root, std::move(member), sources, diagnostics);
 }
 
 } // namespace dsv4::dsl

@@ -97,13 +97,13 @@ class Checker {
 
     void expression_error(Node& node, const Field& field, std::string_view name, const ExpressionError& error) {
         DiagnosticCode code = codes::does_not_parse;
-        std::string message = fmt::format("`{}` does not parse: {}", name, shown(error.message));
+        std::string message = fmt::format("`{}` does not parse: {}", name, error.message);
         if (error.kind == ExpressionError::Kind::unknown_unit) {
             if (field.kind == ValueKind::size) code = codes::unknown_unit;
-            message = fmt::format("{} in `{}`", shown(error.message), name);
+            message = fmt::format("{} in `{}`", error.message, name);
         } else if (error.kind == ExpressionError::Kind::out_of_range) {
             code = codes::out_of_range;
-            message = fmt::format("`{}`: {}", name, shown(error.message));
+            message = fmt::format("`{}`: {}", name, error.message);
         } else if (error.kind == ExpressionError::Kind::not_offered) {
             message = fmt::format("`{}`: {}", name, error.message);
         }

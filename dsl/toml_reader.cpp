@@ -247,8 +247,8 @@ Diagnostic translate(const SourceMap& sources, SourceId source, const toml::pars
     if (at < text.size() && !is_space(text[at])) range = word_around(text, source, at);
     if (range.begin == range.end) range = code_point_at(text, source, at);
     return make(codes::does_not_parse,
-                fmt::format("the {} does not parse: {}", subject, shown(std::string_view(description))), range,
-                shown(std::string_view(description)));
+                fmt::format("the {} does not parse: {}", subject, shown(std::string_view(description), 200)), range,
+                shown(std::string_view(description), 200));
 }
 
 } // namespace
