@@ -33,8 +33,9 @@ class Counter {
     dsv4_metric* metric_ = nullptr;
 };
 
-JsonValue parse_field(dsv4_str text, std::string_view name) {
-    return text.size == 0 ? JsonValue{} : parse_json(sdk::view(text), name).value();
+// A field's JSON; its errors begin with the field's name and a colon, like all errors about requests.
+JsonValue parse_field(dsv4_str text, const std::string& name) {
+    return text.size == 0 ? JsonValue{} : parse_json(sdk::view(text), name + ":").value();
 }
 
 std::optional<bool> said(std::int32_t value) {

@@ -60,6 +60,15 @@ class LoadedParser {
             *out = o->flags.at(std::string(name.data, name.size));
             return nullptr;
         };
+        host_.ctx = &metrics_;
+        host_.metric = [](void* ctx, std::int32_t kind, dsv4_str name, dsv4_str, const dsv4_label*, std::size_t) {
+            CHECK(kind == DSV4_METRIC_COUNTER);
+            auto& metrics = *static_cast<std::map<std::string, double>*>(ctx);
+            return reinterpret_cast<dsv4_metric*>(&metrics[std::string(name.data, name.size)]);
+        };
+        host_.metric_update = [](void*, dsv4_metric* metric, double value) {
+            *reinterpret_cast<double*>(metric) += value;
+        };
         instance_.struct_size = sizeof instance_;
         REQUIRE(create(DSV4_KIND_PARSER, &instance_) == nullptr);
     }
@@ -73,11 +82,13 @@ class LoadedParser {
     const dsv4_plugin& descriptor() const { return *descriptor_; }
     dsv4_options& options() { return options_; } // for further instances
     const dsv4_parser_table& table() const { return *static_cast<const dsv4_parser_table*>(instance_.table); }
+    double metric(const std::string& name) const { return metrics_.at(name); }
     void* self() const { return instance_.self; }
 
   private:
     const dsv4_plugin* descriptor_ = nullptr;
     dsv4_options options_;
+    std::map<std::string, double> metrics_; // a map's values stay where they are
     dsv4_host host_{};
     dsv4_instance instance_{};
 };

@@ -236,6 +236,41 @@ TEST_CASE("a deployment's defaults hold for requests that say nothing") {
     CHECK(resolved() == "1low");
 }
 
+TEST_CASE("the plugin counts what clients and models get wrong, and says why a cache cannot be used") {
+    LoadedParser parser;
+    const auto note = [&](const std::string& messages, const std::string& tools) {
+        dsv4_chat_request request{};
+        request.struct_size = sizeof request;
+        request.thinking = request.continue_final_message = request.default_thinking = DSV4_UNSAID;
+        request.messages = text(messages);
+        request.tools = text(tools);
+        PromptGuard out{parser, nullptr};
+        REQUIRE(parser.table().encode(parser.self(), &request, &out.prompt) == nullptr);
+        return std::string(out.prompt->reused_note.data, out.prompt->reused_note.size);
+    };
+    const std::string turns =
+        R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}])";
+    const std::string call =
+        R"([{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]},)"
+        R"({"role":"tool","tool_call_id":"1","content":"r"}])";
+    const std::string tools = R"([{"type":"function","function":{"name":"f"}}])";
+    CHECK_THAT(note(turns, ""), ContainsSubstring("reasoning"));
+    CHECK(note(turns, tools).empty());
+    CHECK(parser.metric("dsv4_parser_turns_without_reasoning_total") == 0);
+    CHECK(note(call, tools).empty());
+    CHECK(parser.metric("dsv4_parser_turns_without_reasoning_total") == 1);
+
+    CHECK(parser.metric("dsv4_parser_malformed_completions_total") == 0);
+    std::size_t malformed = 0;
+    for (const CompletionCase& c : test::completion_cases()) {
+        BoundaryRun run(parser, c);
+        run.feed(0, c.bytes.size());
+        run.finish();
+        malformed += c.malformed;
+    }
+    CHECK(parser.metric("dsv4_parser_malformed_completions_total") == static_cast<double>(malformed));
+}
+
 TEST_CASE("parsing vectors through the boundary, whole and in the listed streams") {
     LoadedParser parser;
     for (const CompletionCase& c : test::completion_cases()) {
