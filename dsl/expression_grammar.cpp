@@ -236,8 +236,8 @@ const auto version_literal_def =
     x3::lexeme[slice(+x3::digit >> '.' >> +x3::digit >> '.' >> +x3::digit >> *x3::char_("a-zA-Z0-9.+-"))]
               [node(Expression::Kind::version)];
 const auto call_def =
-    (x3::lexeme[slice(name)] >> '(' >> -(predicate % ',') > close_bracket)[take_operands(Expression::Kind::call)];
-const auto list_def = (slice(x3::lit('[')) >> -(predicate % ',') > close_list)[take_operands(Expression::Kind::list)];
+    ((x3::lexeme[slice(name)] >> '(' >> -(predicate % ',')) > close_bracket)[take_operands(Expression::Kind::call)];
+const auto list_def = ((slice(x3::lit('[')) >> -(predicate % ',')) > close_list)[take_operands(Expression::Kind::list)];
 const auto primary_def = version_literal[take] | number[take] | string[take] | call[take] | path[take] | list[take] |
                          ('(' > predicate[take] > close_group);
 const auto signed_value_def = (slice(x3::lit('-')) >> primary)[negate("-")] | primary[take];
