@@ -59,8 +59,7 @@ Result<Checkpoint> Checkpoint::open(const fs::path& directory) {
         c.open_shards();
         c.describe();
         c.check_layout();
-        std::stable_partition(c.findings_.begin(), c.findings_.end(),
-                              [](const Finding& f) { return f.severity == Severity::error; });
+        c.put_errors_first();
         return c;
     });
 }
@@ -211,6 +210,15 @@ void Checkpoint::check_tensor(const model::ExpectedTensor& expected, std::vector
         error("tensor " + expected.name + in_shard + " has shape " + shape_text(found->entry->shape) + "; expected " +
                   shape_text(expected.shape),
               "use the config.json that was published with these weights");
+}
+
+void Checkpoint::put_errors_first() {
+    std::vector<Finding> sorted;
+    sorted.reserve(findings_.size());
+    for (const Severity severity : {Severity::error, Severity::note})
+        for (Finding& f : findings_)
+            if (f.severity == severity) sorted.push_back(std::move(f));
+    findings_ = std::move(sorted);
 }
 
 Status Checkpoint::loadable() const {

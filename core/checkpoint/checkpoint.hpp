@@ -71,6 +71,7 @@ class Checkpoint {
     void describe();
     void check_layout();
     void check_tensor(const model::ExpectedTensor& expected, std::vector<bool>& seen);
+    void put_errors_first();
     void error(std::string message, std::string fix = {});
 
     std::filesystem::path directory_;

@@ -83,6 +83,10 @@ void decide_draft(const CardInput& input, ModelCard& card) {
         throw Failure(Code::corrupt, "draft stages mtp.0 to mtp." + std::to_string(*stages.rbegin()) +
                                          " are not consecutive: only " + std::to_string(card.draft_stages) +
                                          " of them exist");
+    if ((card.geometry.num_hidden_layers + card.draft_stages) * card.geometry.n_routed_experts > max_total_experts)
+        throw Failure(Code::corrupt, "the checkpoint holds " + std::to_string(card.draft_stages) +
+                                         " draft stages, which with its layers have more than " +
+                                         std::to_string(max_total_experts) + " experts");
     const auto listed = static_cast<int>(card.geometry.draft_ratios.size());
     if (card.draft_stages > 0 && listed > 0 && listed != card.draft_stages)
         disagree("compress_ratios lists " + std::to_string(listed) + " draft layers, the tensors hold " +

@@ -164,9 +164,10 @@ void read_experts(const Reader& r, Geometry& g) {
     r.only("topk_method", "noaux_tc", true);
     r.only("norm_topk_prob", true, true);
     g.n_routed_experts = r.integer("n_routed_experts", 1, 65536);
-    if (g.n_routed_experts * g.num_hidden_layers > (1 << 18))
-        r.fail("n_routed_experts",
-               "at most 262144 experts over all " + std::to_string(g.num_hidden_layers) + " layers");
+    const std::int64_t layers = g.num_hidden_layers + static_cast<std::int64_t>(g.draft_ratios.size());
+    if (g.n_routed_experts * layers > max_total_experts)
+        r.fail("n_routed_experts", "at most " + std::to_string(max_total_experts) + " experts over all " +
+                                       std::to_string(layers) + " main and draft layers");
     g.n_shared_experts = r.integer("n_shared_experts", 1, 1);
     g.num_experts_per_tok = r.integer("num_experts_per_tok", 1, 64);
     if (g.num_experts_per_tok > g.n_routed_experts)

@@ -28,6 +28,9 @@ struct Dspark {
     std::int64_t markov_rank = 0;
 };
 
+// Routed experts of all layers and draft stages together; V4-Pro has 23,808.
+inline constexpr std::int64_t max_total_experts = std::int64_t{1} << 18;
+
 // Every bound that parse_geometry checks keeps each tensor below 2^62 bytes and the list of tensors below two million.
 struct Geometry {
     // Streams and layers.

@@ -171,6 +171,22 @@ TEST_CASE("config and tensors that disagree about the draft are refused") {
     CHECK_THAT(fake.error(), ContainsSubstring("tensor mtp.x.norm.weight does not belong to a numbered draft stage"));
 }
 
+TEST_CASE("draft stages that the config does not list cannot make the list of weights unbounded") {
+    auto config = nlohmann::json::parse(preview_config());
+    config["num_hidden_layers"] = 1;
+    config["num_hash_layers"] = 0;
+    config["n_routed_experts"] = 65536;
+    config["compress_ratios"] = {0};
+    Fake fake{preview_config(), {.draft = DraftKind::mtp}};
+    fake.config = config.dump();
+    CHECK(fake.card().ok());
+    for (const char* stage : {"1", "2", "3"})
+        fake.tensors.push_back(
+            {"mtp." + std::string(stage) + ".norm.weight", model::Dtype::bf16, {4096}, model::Group::draft});
+    CHECK_THAT(fake.error(),
+               ContainsSubstring("holds 4 draft stages, which with its layers have more than 262144 experts"));
+}
+
 TEST_CASE("expert precision comes from the tensors") {
     Fake fake = preview();
     for (auto& t : fake.tensors)
