@@ -40,6 +40,10 @@ const Node* find(const Node& root, std::string_view path) noexcept {
     return node;
 }
 
+std::string child_path(std::string_view path, std::string_view key) {
+    return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+}
+
 std::string shown(std::string_view text, std::size_t limit) {
     const std::size_t head = limit * 5 / 8, tail = limit / 4;
     std::vector<std::string_view> points;

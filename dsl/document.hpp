@@ -43,6 +43,9 @@ std::string_view to_string(Node::Kind kind) noexcept;
 // The node at a dotted path of plain keys, or null.
 const Node* find(const Node& root, std::string_view path) noexcept;
 
+// "kv" and "dtype" give "kv.dtype"; an empty path stands for the root.
+std::string child_path(std::string_view path, std::string_view key);
+
 // User text as a message may show it: control characters replaced, the middle of texts longer than `limit` code points
 // left out.
 std::string shown(std::string_view text, std::size_t limit = 64);

@@ -194,7 +194,7 @@ class Lowering {
 
     void origins(const Node& table, const std::string& path, auto& out) const {
         for (const Member& member : table.members) {
-            const std::string inner = path.empty() ? member.key : path + "." + member.key;
+            const std::string inner = child_path(path, member.key);
             if (member.value.kind == Node::Kind::table) {
                 origins(member.value, inner, out);
                 continue;

@@ -90,7 +90,7 @@ void lay_over(const Schema& schema, const std::string& table, Node& under, Membe
         under.members.push_back(std::move(over));
         return;
     }
-    const std::string path = table.empty() ? over.key : table + "." + over.key;
+    const std::string path = child_path(table, over.key);
     if (over.value.kind == Node::Kind::table) {
         if (found->value.kind == Node::Kind::table) {
             for (Member& inner : over.value.members)
@@ -127,7 +127,7 @@ void apply_override(const Schema& schema, Node& root, const SourceMap& sources, 
     if (parts.empty()) return;
 
     std::string path;
-    for (const Part& part : parts) path += (path.empty() ? "" : ".") + part.key;
+    for (const Part& part : parts) path = child_path(path, part.key);
     const Field* field = schema.find(path);
 
     std::size_t begin = equals + 1, end = text.size();
