@@ -61,18 +61,6 @@ Bytes random_values(Random& random, dsv4_element element, std::size_t count, flo
     return bytes;
 }
 
-std::size_t data_bytes(const dsv4_format& f, std::int64_t rows, std::int64_t columns) {
-    const std::size_t n = std::size_t(rows) * std::size_t(columns);
-    if (f.element == DSV4_F4_E2M1) return std::size_t(rows) * std::size_t((columns + 1) / 2);
-    return n * program::element_bytes(dsv4_element(f.element));
-}
-
-std::size_t scale_bytes(const dsv4_format& f, std::int64_t rows, std::int64_t columns) {
-    if (f.scale == DSV4_SCALE_NONE) return 0;
-    const auto blocks = [](std::int64_t n, std::uint32_t b) { return std::size_t((n + b - 1) / b); };
-    return blocks(rows, f.block_rows) * blocks(columns, f.block_cols);
-}
-
 WeightBytes random_weight(const lower::TableEntry& entry, std::uint32_t part, std::uint64_t seed,
                           std::int64_t experts) {
     Random random(seed_of(entry.name, seed * 1000003 + part));
@@ -89,13 +77,13 @@ WeightBytes random_weight(const lower::TableEntry& entry, std::uint32_t part, st
         // Magnitudes 2^-2 .. 2^2: exponent field 5 .. 8.
         for (auto& b : w.data)
             b = static_cast<unsigned char>((random.below(2) << 7) | ((5 + random.below(4)) << 3) | random.below(8));
-        w.scale.resize(scale_bytes(entry.format, rows, columns));
+        w.scale.resize(program::part_bytes(entry.format, rows, columns).scale);
         for (auto& b : w.scale) b = e8m0_near(random, gain);
         break;
     case DSV4_F4_E2M1:
-        w.data.resize(data_bytes(entry.format, rows, columns));
+        w.data.resize(program::part_bytes(entry.format, rows, columns).data);
         for (auto& b : w.data) b = static_cast<unsigned char>(random.bits() >> 56);
-        w.scale.resize(scale_bytes(entry.format, rows, columns));
+        w.scale.resize(program::part_bytes(entry.format, rows, columns).scale);
         for (auto& b : w.scale) b = e8m0_near(random, gain / 2);
         break;
     case DSV4_I64:

@@ -40,8 +40,4 @@ struct WeightBytes {
 // distribution: norms around 1, scales around 0.75, tables of expert ids below `experts`.
 WeightBytes random_weight(const lower::TableEntry& entry, std::uint32_t part, std::uint64_t seed, std::int64_t experts);
 
-// Exactly the bytes of one part of the announced format.
-std::size_t data_bytes(const dsv4_format& format, std::int64_t rows, std::int64_t columns);
-std::size_t scale_bytes(const dsv4_format& format, std::int64_t rows, std::int64_t columns);
-
 } // namespace dsv4::conformance

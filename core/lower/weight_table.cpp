@@ -19,7 +19,8 @@ dsv4_format format_of(model::Format format) {
 // "layers.3.ffn.experts.17.w1" -> "layers.3.ffn.experts.w1"
 std::string entry_name(const model::Weight& weight) {
     if (weight.expert < 0) return weight.name;
-    const std::string number = "." + std::to_string(weight.expert) + ".";
+    std::string number = std::to_string(weight.expert);
+    number.insert(0, 1, '.').push_back('.');
     const auto at = weight.name.rfind(number);
     if (at == std::string::npos) throw Failure(Code::internal, "expert weight '" + weight.name + "' has no number");
     return weight.name.substr(0, at) + weight.name.substr(at + number.size() - 1);

@@ -100,6 +100,7 @@ void BackendSession::announce(std::span<const lower::TableEntry> entries) {
         w.dim_count = std::uint32_t(e.dims.size());
         std::copy(e.dims.begin(), e.dims.end(), w.dims);
         w.parts = e.parts;
+        w.slice_dim = -1;
         list.push_back(w);
     }
     sdk::check(backend_.table->weights_announce(session_, list.data(), std::uint32_t(list.size())));
@@ -141,6 +142,10 @@ dsv4_ticket BackendSession::submit(dsv4_executable* executable, const dsv4_batch
     dsv4_ticket ticket = 0;
     sdk::check(backend_.table->submit(session_, &work, 1, &ticket));
     return ticket;
+}
+
+void BackendSession::supply(dsv4_ticket ticket, std::span<const std::uint32_t> words) {
+    sdk::check(backend_.table->supply(session_, ticket, 0, words.data(), words.size()));
 }
 
 TicketResult BackendSession::wait(dsv4_ticket ticket) {

@@ -15,6 +15,9 @@ typedef struct dsv4_translation {
     int32_t http_status; /* 200, or the status that the endpoint would answer with */
     const dsv4_generate_request* request; /* NULL unless http_status is 200 */
     dsv4_str error_json; /* the body of the error answer */
+    const dsv4_generate_request* const* requests; /* all of them: a completions body may hold several prompts */
+    uint32_t request_count;                       /* requests[0] == request */
+    uint32_t reserved;
 } dsv4_translation;
 
 /* create checks options; nothing listens before start. */
@@ -28,12 +31,13 @@ typedef struct dsv4_api_table {
     /* Binds and serves from the plugin's own threads (as many as the manifest declares), through host->generate. Returns
      * once the socket listens. Control thread. */
     dsv4_error* (*start)(void* self);
-    /* "http://127.0.0.1:8000" of the bound socket; lives as long as the instance. Empty before start. */
+    /* "scheme://host:port" of the bound socket; lives as long as the instance, any thread. Empty before start. */
     dsv4_str (*endpoint)(void* self);
     /* Stops accepting requests, answers 503 to new ones, lets running ones end until deadline_us (host monotonic clock),
      * then cancels. Returns when none is left. Control thread. */
     dsv4_error* (*drain)(void* self, uint64_t deadline_us);
-    /* Closes everything. No call into the generate service after it returned. */
+    /* Closes everything. No call into the generate service after it returned. Once, after start succeeded (drain is
+     * optional) and before destroy; no start follows. */
     void (*stop)(void* self);
 } dsv4_api_table;
 

@@ -31,6 +31,7 @@ typedef struct dsv4_process {
     dsv4_str endpoint;    /* its HTTP address, or empty */
     dsv4_str health_path; /* "/health" */
     uint32_t ready_timeout_s;
+    uint32_t reserved;
 } dsv4_process;
 
 /* Owned by the plugin; lives until launch_release. */

@@ -92,7 +92,8 @@ typedef struct dsv4_host {
     void* ctx; /* owned by the host */
 
     /* Options of the instance being created; only during create. `name` as in the manifest. DSV4_NOT_FOUND for a name the
-     * manifest does not declare, DSV4_INVALID for another type. Text results live until create returns. */
+     * manifest does not declare, DSV4_INVALID for another type. A size is read with option_int, in bytes; an enum with
+     * option_string. Text results live until create returns. */
     dsv4_error* (*option_string)(const dsv4_options* options, dsv4_str name, dsv4_str* out);
     dsv4_error* (*option_int)(const dsv4_options* options, dsv4_str name, int64_t* out);
     dsv4_error* (*option_float)(const dsv4_options* options, dsv4_str name, double* out);
@@ -101,7 +102,7 @@ typedef struct dsv4_host {
     /* One line; the host adds time, plugin name and request id. Never pass prompt or answer text. */
     void (*log)(void* ctx, int32_t level, dsv4_str message);
 
-    uint64_t (*monotonic_us)(void* ctx);
+    uint64_t (*monotonic_us)(void* ctx); /* CLOCK_MONOTONIC */
     uint64_t (*unix_us)(void* ctx);
 
     /* Resolves "env:NAME" or "file:PATH". The text is the caller's to wipe and free with secret_release. */

@@ -44,7 +44,8 @@ typedef enum dsv4_security_posture {
 
 /* One living object of a plugin, filled by create. */
 typedef struct dsv4_instance {
-    uint32_t struct_size; /* set by the host; create fills no member beyond it */
+    uint32_t struct_size; /* set by the host: capacity */
+    uint32_t reserved;
     void* self;           /* owned by the plugin; first argument of every function of `table` */
     const void* table;    /* the kind's table; static or owned by self */
     void (*destroy)(void* self); /* host control thread, once, after the last call into `table` returned */

@@ -54,7 +54,14 @@ typedef struct dsv4_format {
     uint32_t gguf_type;
 } dsv4_format;
 
-/* Symbolic dimensions of values. Positive numbers are constants. */
+/* Bytes of one part of a weight (a weight of one dimension is a matrix of one row):
+ *   data    rows x columns x element size; F4_E2M1 and I4: rows x ceil(columns / 2)
+ *   scales  ceil(rows / block_rows) x ceil(columns / block_cols) x size of the scale type, row-major
+ *   global  4 bytes behind the scales of every part, where global_scale is 1
+ *   GGUF    the bytes of the ggml type for rows x columns, scales inside
+ * dsv4::program::part_bytes computes them. */
+
+/* Symbolic dimensions of values. R never appears in Program inputs or outputs. Positive numbers are constants. */
 #define DSV4_DIM_ROWS (-1)     /* N: rows of the batch, 0 legal */
 #define DSV4_DIM_LOGITS (-2)   /* M: rows flagged DSV4_ROW_LOGITS */
 #define DSV4_DIM_RECEIVED (-3) /* R: rows received by dispatch */
@@ -71,9 +78,9 @@ typedef enum dsv4_state_kind {
     DSV4_STATE_HCA_PARTIAL = 6,    /* ratio 128: one row a position, reach 128; 64 a page */
     DSV4_STATE_INDEX_PARTIAL = 7,  /* indexer compressor partials: one row a position, reach 8; 4 a page */
     DSV4_STATE_DRAFT_WINDOW = 8,   /* draft stages' window KV: one row a position, reach = window; 64 a page */
-    DSV4_STATE_TOKEN_COUNTS = 9,   /* per slot, not paged: occurrences of each token, for penalties */
-    DSV4_STATE_KIND_COUNT = 10
+    DSV4_STATE_TOKEN_COUNTS = 9    /* per slot, not paged: occurrences of each token, for penalties; no pool */
 } dsv4_state_kind;
+#define DSV4_STATE_KIND_COUNT 10 /* kinds of this minor are below */
 
 /* Binary form, version 1. u8/u32/i32/i64/f64 are little-endian; text = u32 bytes, then UTF-8; list<T> = u32 count, T...
  *

@@ -23,6 +23,7 @@ typedef struct dsv4_spec_info {
     uint32_t tap_count;
     int32_t noise_token;        /* id of noise rows, or -1 */
     int32_t needs_draft_window; /* 1: DSV4_STATE_DRAFT_WINDOW belongs to the boundary state */
+    uint32_t reserved;
 } dsv4_spec_info;
 
 /* What a length choice may depend on; never on the values of this step's drafts (losslessness). */

@@ -28,6 +28,7 @@ typedef struct dsv4_channel_config {
     dsv4_str secret_key;
     dsv4_str peer_key; /* connect: the server's; bind: the only client that is let in */
     uint32_t max_message_bytes;
+    uint32_t reserved;
 } dsv4_channel_config;
 
 /* A channel: one thread. `open` and `close`: control thread. */

@@ -6,15 +6,16 @@
 #include "dsv4/sdk/plugin.hpp"
 
 #include <memory>
+#include <vector>
 
 namespace dsv4::sdk {
 
-// What a body means. Derive from it to keep alive what `request` points to.
+// What a body means. Derive from it to keep alive what `requests` point to.
 class Translation {
   public:
     virtual ~Translation() = default;
     int http_status = 200;
-    const dsv4_generate_request* request = nullptr;
+    std::vector<const dsv4_generate_request*> requests; // one, or one a prompt; empty unless http_status is 200
     std::string error_json;
 };
 
@@ -42,7 +43,9 @@ struct TranslationHolder : dsv4_translation {
     explicit TranslationHolder(std::unique_ptr<Translation> t) : dsv4_translation{}, content(std::move(t)) {
         struct_size = sizeof(dsv4_translation);
         http_status = content->http_status;
-        request = content->request;
+        requests = content->requests.data();
+        request_count = std::uint32_t(content->requests.size());
+        request = content->requests.empty() ? nullptr : content->requests.front();
         error_json = str(content->error_json);
     }
 };

@@ -144,8 +144,8 @@ inline const dsv4_backend_table& Backend::table() {
                        dsv4_executable** out) noexcept {
             return contain([&] {
                 auto executable = session(s).compile(program::decode(view(p)), *options);
-                *out = reinterpret_cast<dsv4_executable*>(executable.get());
                 holder(s).executables.push_back(std::move(executable));
+                *out = reinterpret_cast<dsv4_executable*>(holder(s).executables.back().get());
             });
         };
         b.executable_release = [](dsv4_session* s, dsv4_executable* e) noexcept {
@@ -178,7 +178,7 @@ inline const dsv4_backend_table& Backend::table() {
             return contain([&] { *out = session(s).state_import(*transfer); });
         };
         b.memory = [](dsv4_session* s, dsv4_memory_report* out) noexcept {
-            return contain([&] { *out = session(s).memory(); });
+            return contain([&] { copy_out(out, session(s).memory()); });
         };
         b.copy_rate = [](dsv4_session* s, std::uint64_t bytes, double* out) noexcept {
             return contain([&] { *out = session(s).copy_rate(bytes); });

@@ -4,6 +4,8 @@
 #include "dsv4/abi.h"
 #include "dsv4/sdk/result.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -52,6 +54,14 @@ inline void check(dsv4_error* error) {
 inline Status status(dsv4_error* error) {
     if (error) return take_error(error);
     return {};
+}
+
+// Writes an output struct as far as the caller's struct_size goes, which stays as it is.
+template <class T> void copy_out(T* out, T value) {
+    if (out->struct_size < sizeof(std::uint32_t))
+        throw Failure(Code::invalid, "the caller did not set struct_size of an output struct");
+    value.struct_size = out->struct_size;
+    std::memcpy(static_cast<void*>(out), &value, std::min<std::size_t>(out->struct_size, sizeof(T)));
 }
 
 // Runs a plugin's function and turns what it throws into a boundary error.

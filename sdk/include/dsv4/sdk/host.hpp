@@ -47,6 +47,8 @@ class Host {
     const dsv4_host* table() const noexcept { return table_; }
 
     void log(dsv4_log_level level, std::string_view message) const { table_->log(table_->ctx, level, str(message)); }
+    void debug(std::string_view message) const { log(DSV4_LOG_DEBUG, message); }
+    void error(std::string_view message) const { log(DSV4_LOG_ERROR, message); }
     void info(std::string_view message) const { log(DSV4_LOG_INFO, message); }
     void warn(std::string_view message) const { log(DSV4_LOG_WARNING, message); }
 

@@ -132,7 +132,8 @@ inline const dsv4_parser_table& Parser::table() {
         };
         p.stream_finish = [](dsv4_completion_stream* s, std::int32_t stopped_by, dsv4_delta_sink sink, void* arg,
                              dsv4_completion_end* out) noexcept {
-            return contain([&] { *out = completion(s).finish(dsv4_stopped_by(stopped_by), wrap_sink(sink, arg)); });
+            return contain(
+                [&] { copy_out(out, completion(s).finish(dsv4_stopped_by(stopped_by), wrap_sink(sink, arg))); });
         };
         p.stream_close = [](dsv4_completion_stream* s) noexcept { delete &completion(s); };
         return p;

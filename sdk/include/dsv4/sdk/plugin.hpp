@@ -11,10 +11,6 @@
 #include <memory>
 #include <string>
 
-#if !defined(DSV4_PLUGIN_NAME) || !defined(DSV4_MANIFEST_SHA256)
-#error "build plugins with the CMake function dsv4_add_plugin, which defines the name and the manifest's hash"
-#endif
-
 namespace dsv4::sdk {
 
 struct About {

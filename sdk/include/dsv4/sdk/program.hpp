@@ -237,6 +237,11 @@ inline void validate(const Program& p) {
             written[id] = true;
         }
     }
+    for (const auto* list : {&p.inputs, &p.outputs})
+        for (auto id : *list)
+            for (auto d : p.values[id].dims)
+                if (d == received_rows)
+                    Reader::fail("'" + p.values[id].name + "' has R rows, which no input or output may have");
     for (auto id : p.outputs)
         if (!written[id]) Reader::fail("output '" + p.values[id].name + "' is never written");
 }
@@ -395,6 +400,29 @@ inline std::size_t element_bytes(dsv4_element e) {
     case DSV4_U8: return 1;
     default: return 0;
     }
+}
+
+struct PartBytes {
+    std::size_t data = 0;
+    std::size_t scale = 0; // block scales, then the global scale
+};
+
+// Bytes of one part [rows, columns] of a weight, as dsv4/program.h defines them. Throws Failure(unsupported) for
+// formats whose sizes only ggml knows.
+inline PartBytes part_bytes(const dsv4_format& f, std::int64_t part_rows, std::int64_t columns) {
+    if (f.element == DSV4_GGUF) throw Failure(Code::unsupported, "the size of a GGUF tensor is not computed here");
+    const auto r = std::size_t(part_rows), c = std::size_t(columns);
+    PartBytes bytes;
+    bytes.data = f.element == DSV4_F4_E2M1 || f.element == DSV4_I4 ? r * ((c + 1) / 2)
+                                                                   : r * c * element_bytes(dsv4_element(f.element));
+    if (f.scale != DSV4_SCALE_NONE) {
+        if (f.block_rows == 0 || f.block_cols == 0)
+            throw Failure(Code::corrupt, "a scaled format has blocks of no rows or columns");
+        const std::size_t width = f.scale == DSV4_SCALE_F32 ? 4 : f.scale == DSV4_SCALE_F16 ? 2 : 1;
+        bytes.scale = ((r + f.block_rows - 1) / f.block_rows) * ((c + f.block_cols - 1) / f.block_cols) * width;
+    }
+    if (f.global_scale) bytes.scale += 4;
+    return bytes;
 }
 
 inline std::string format_name(const dsv4_format& f) {
