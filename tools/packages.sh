@@ -5,7 +5,7 @@ set -euo pipefail
 build=(g++ cmake ninja-build ccache mold pkg-config
   libboost1.81-dev libtomlplusplus-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev
   libpcre2-dev libsodium-dev prometheus-cpp-dev)
-test=(catch2 clang-format clang-19 libclang-rt-19-dev abigail-tools binutils python3-venv python3-pip)
+test=(catch2 libcpp-httplib-dev clang-format clang-19 libclang-rt-19-dev abigail-tools binutils python3-venv python3-pip)
 
 case "${1:-}" in
 build) wanted=("${build[@]}") ;;

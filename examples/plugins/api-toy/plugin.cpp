@@ -93,7 +93,7 @@ class Toy final : public dsv4::sdk::Api {
         if (t->http_status != 200) return t;
         t->prompt = body;
         t->storage = request_for(t->prompt, max_tokens_);
-        t->request = &t->storage;
+        t->requests = {&t->storage};
         return t;
     }
 

@@ -3,6 +3,7 @@
 
 #include "dsv4/generate.h"
 
+#include <cstdint>
 #include <limits>
 
 namespace dsv4::sdk {
