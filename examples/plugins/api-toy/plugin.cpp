@@ -219,12 +219,12 @@ class Toy final : public dsv4::sdk::Api {
             return;
         }
         const auto meant = translate("/toy/line", line);
-        if (!meant->request) {
+        if (meant->requests.empty()) {
             send_all(client, std::to_string(meant->http_status) + " " + meant->error_json + "\n");
             return;
         }
         dsv4_request_handle* handle = nullptr;
-        if (auto* error = generate().submit(context(), meant->request, &handle)) {
+        if (auto* error = generate().submit(context(), meant->requests.front(), &handle)) {
             const auto e = dsv4::sdk::take_error(error);
             send_all(client, (e.code == Code::invalid     ? "400 "
                               : e.code == Code::exhausted ? "429 "

@@ -295,6 +295,7 @@ struct Ticket {
     dsv4_ticket id = 0;
     bool done = false, released = false;
     std::vector<Saved> saved;
+    std::uint32_t work = 0; // the one that runs
     std::vector<dsv4_result> results;
     std::vector<dsv4_row_error> errors;
     std::vector<dsv4_top_logprob> tops;
@@ -406,6 +407,7 @@ class NullSession final : public dsv4::sdk::Session {
         if (!defer) {
             for (const auto& work : works) {
                 const auto& plan = *plan_at(work);
+                ticket->work = std::uint32_t(&work - works.data());
                 run(plan, view_of(*work.batch), nullptr, *ticket);
                 write_outputs({work.batch->outputs, work.batch->output_count});
             }
@@ -584,6 +586,7 @@ class NullSession final : public dsv4::sdk::Session {
             for (const auto& s : ticket->saved)
                 if (s.mask_rows && !s.supplied) return;
             for (const auto& s : ticket->saved) {
+                ticket->work = std::uint32_t(&s - ticket->saved.data());
                 const View v{reinterpret_cast<const char*>(s.rows.data()),
                              reinterpret_cast<const char*>(s.slots.data()),
                              sizeof(dsv4_row),
@@ -619,7 +622,7 @@ class NullSession final : public dsv4::sdk::Session {
     }
 
     static void emit(const Plan& plan, Record& record, std::int32_t slot, std::int32_t token, std::int64_t position,
-                     std::int32_t accepted, Ticket& ticket) {
+                     std::int32_t accepted, std::uint32_t row, Ticket& ticket) {
         dsv4_result r{};
         r.slot = slot;
         r.token = token;
@@ -644,13 +647,15 @@ class NullSession final : public dsv4::sdk::Session {
             }
         }
         record.last = token;
+        r.work = ticket.work;
+        r.row = row;
         ticket.results.push_back(r);
     }
 
     static void fail_row(Record& record, std::int32_t slot, std::uint32_t row, std::string_view op,
                          std::string_view message, Ticket& ticket) {
         record.finished = true;
-        ticket.errors.push_back({slot, std::int32_t(row), dsv4::sdk::str(op), dsv4::sdk::str(message)});
+        ticket.errors.push_back({slot, std::int32_t(row), dsv4::sdk::str(op), dsv4::sdk::str(message), ticket.work, 0});
     }
 
     void run(const Plan& plan, const View& v, const std::uint32_t* masks, Ticket& ticket) {
@@ -719,7 +724,7 @@ class NullSession final : public dsv4::sdk::Session {
                 if (token < 0)
                     fail_row(record, slot.slot, at, "sample", "the mask allows no token", ticket);
                 else
-                    emit(plan, record, slot.slot, token, p + 1, 0, ticket);
+                    emit(plan, record, slot.slot, token, p + 1, 0, at, ticket);
             }
             if (!drafts.empty()) record.drafts = drafts;
         }
@@ -743,7 +748,7 @@ class NullSession final : public dsv4::sdk::Session {
                     fail_row(record, slot, i - 1, "verify", "the mask allows no token", ticket);
                     going = false;
                 } else {
-                    emit(plan, record, slot, token, p + 1, 0, ticket);
+                    emit(plan, record, slot, token, p + 1, 0, i - 1, ticket);
                     record.committed = p + 1;
                     ++emitted;
                     going = !record.finished;
