@@ -34,15 +34,6 @@ bool is_wrapper(std::string_view tag) {
            markup::wrapper_spellings.end();
 }
 
-// A control token of the form <｜name｜> or <|name|>. The three markers of markup have other forms.
-bool is_leaked_control(std::string_view text) {
-    const auto framed = [&](std::string_view open, std::string_view close) {
-        return text.size() > open.size() + close.size() && text.starts_with(open) && text.ends_with(close) &&
-               text.find_first_of("<> \n", 1) == text.size() - 1;
-    };
-    return framed("<｜", "｜>") || framed("<|", "|>");
-}
-
 StringFlag string_flag(std::string_view attributes) {
     if (attributes.find("string=\"true\"") != std::string_view::npos) return StringFlag::yes;
     if (attributes.find("string=\"false\"") != std::string_view::npos) return StringFlag::no;
@@ -60,20 +51,30 @@ std::size_t CompletionParser::held_bytes() const noexcept {
 }
 
 void CompletionParser::feed(std::string_view bytes, Origin origin, Delta& out) {
-    if (ended_ || bytes.empty()) return;
+    if (bytes.empty()) return;
     out_ = &out;
-    if (origin == Origin::control && is_leaked_control(bytes)) {
-        malformed_ = true;
-        ended_ = std::find(control::stops.begin(), control::stops.end(), bytes) != control::stops.end();
-        return;
-    }
     if (!utf8_.holds()) held_origin_ = origin;
     utf8_.feed(bytes, [&](std::string_view character) {
         // A character cut over chunks of different origin belongs to no control token.
         const Origin of_character = held_origin_ == origin ? origin : Origin::ordinary;
         held_origin_ = origin;
-        for (const char c : character) step(c, of_character);
+        const auto pass = [&](std::string_view text) { take(text, Origin::control); };
+        if (of_character == Origin::control) {
+            leaked_.feed(character, pass, [&](std::string_view token) {
+                malformed_ = true;
+                if (std::find(control::stops.begin(), control::stops.end(), token) != control::stops.end())
+                    ended_ = true;
+            });
+        } else {
+            leaked_.flush(pass);
+            take(character, of_character);
+        }
     });
+}
+
+void CompletionParser::take(std::string_view characters, Origin origin) {
+    if (ended_) return;
+    for (const char c : characters) step(c, origin);
 }
 
 void CompletionParser::step(char c, Origin origin) {
@@ -462,7 +463,9 @@ std::string& CompletionParser::arguments_out() { return call_delta().arguments; 
 void CompletionParser::finish(StoppedBy stopped_by, Delta& out) {
     out_ = &out;
     const bool cut = stopped_by == StoppedBy::length;
-    utf8_.drop(); // an unfinished character at the very end has no text
+    leaked_.flush([&](std::string_view text) { take(text, Origin::control); });
+    if (utf8_.holds()) take(Utf8Stream::replacement, Origin::ordinary); // the end cut a character off
+    utf8_.drop();
     switch (state_) {
     case State::reasoning:
     case State::content: {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "call_arguments.hpp"
+#include "leaked_control.hpp"
 #include "marked_text.hpp"
 #include "utf8_stream.hpp"
 
@@ -55,9 +56,9 @@ class CompletionParser {
   public:
     explicit CompletionParser(ParserOptions options);
 
-    // Appends what the bytes make certain to `out`. A chunk may end anywhere, also inside a character. A control token
-    // that is no markup (a turn marker, a placeholder) is left out of the text if it comes as a chunk of its own; a
-    // turn or sentence marker also ends the turn: what follows is discarded.
+    // Appends what the bytes make certain to `out`. A chunk may end anywhere, also inside a character or a token.
+    // Control tokens that are no markup (a turn marker, a placeholder) are left out; a turn or sentence marker also
+    // ends the turn: what follows is discarded.
     void feed(std::string_view bytes, Origin origin, Delta& out);
     // Ends the completion and appends what was held back. No feed after it.
     void finish(StoppedBy stopped_by, Delta& out);
@@ -85,6 +86,7 @@ class CompletionParser {
         done,      // after the block: everything is discarded
     };
 
+    void take(std::string_view characters, Origin origin);
     void step(char c, Origin origin);
     void step_text(char c, Origin origin);
     void resolve_text();
@@ -120,9 +122,10 @@ class CompletionParser {
     Delta* out_ = nullptr; // during feed and finish
     Utf8Stream utf8_;
     Origin held_origin_ = Origin::ordinary; // of the unfinished character in utf8_
-    MarkedText held_;                       // may still become markup
-    bool at_start_ = true;                  // nothing of the completion has been given out or taken away
-    bool ended_ = false;                    // a leaked turn marker ended the turn
+    LeakedControl leaked_;
+    MarkedText held_;      // may still become markup
+    bool at_start_ = true; // nothing of the completion has been given out or taken away
+    bool ended_ = false;   // a leaked turn marker ended the turn
     bool malformed_ = false;
     Finish finish_ = Finish::stop;
 

@@ -11,8 +11,9 @@ namespace dsv4::deepseek_v4 {
 // Where bytes of a completion came from, which decides what they may be.
 enum class Origin : std::uint8_t {
     ordinary, // ordinary tokens: the text around a marker (`<`, tag names), never the marker itself
-    control,  // control tokens, or text without token ids at hand: may be a marker
-    literal,  // known to be quoted: never part of markup
+    control,  // control tokens: markers, and tokens that do not belong into a text
+    spelled,  // a text without its tokens: what is spelled like a marker is one
+    literal,  // part of such a text that is known to be quoted: never part of markup
 };
 
 enum class Match : std::uint8_t { none, partial, full };
@@ -49,9 +50,9 @@ class MarkedText {
     std::size_t tag_start_length() const;
 
   private:
+    static bool may_be_marker(Origin origin) noexcept { return origin == Origin::control || origin == Origin::spelled; }
     bool byte_is(std::size_t at, char expected, bool must_be_marker) const {
-        return bytes_[at] == expected &&
-               (must_be_marker ? origin(at) == Origin::control : origin(at) != Origin::literal);
+        return bytes_[at] == expected && (must_be_marker ? may_be_marker(origin(at)) : origin(at) != Origin::literal);
     }
     // How much of the tag's start stands at `at`: full when all of it does, with `end` behind it.
     Match match_tag_start(std::size_t at, bool closing, std::size_t& end) const;

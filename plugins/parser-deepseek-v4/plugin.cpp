@@ -75,13 +75,8 @@ class Stream final : public sdk::CompletionStream {
 
     void feed(std::span<const dsv4_piece> pieces, const Sink& sink) override {
         Delta delta;
-        for (const dsv4_piece& piece : pieces) {
-            // Below zero: text known to be quoted, for tools that replay a text without its tokens.
-            const Origin origin = piece.is_control > 0   ? Origin::control
-                                  : piece.is_control < 0 ? Origin::literal
-                                                         : Origin::ordinary;
-            parser_.feed(sdk::view(piece.bytes), origin, delta);
-        }
+        for (const dsv4_piece& piece : pieces)
+            parser_.feed(sdk::view(piece.bytes), piece.is_control ? Origin::control : Origin::ordinary, delta);
         hand_on(delta, sink);
     }
 

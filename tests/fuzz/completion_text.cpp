@@ -46,7 +46,7 @@ std::vector<Piece> read_pieces(std::string_view data) {
     while (!data.empty()) {
         const auto head = static_cast<unsigned char>(data[0]);
         data.remove_prefix(1);
-        const Origin origin = static_cast<Origin>(head % 4 == 3 ? 1 : head % 4);
+        const Origin origin = static_cast<Origin>(head % 4);
         const std::size_t size = (head >> 2) % 8;
         if (size == 7 && !data.empty()) {
             out.push_back({markers[static_cast<unsigned char>(data[0]) % std::size(markers)], origin});
@@ -77,12 +77,9 @@ ParsedCompletion run(const std::vector<Piece>& pieces, unsigned char bits, Stopp
     CompletionParser parser(read_options(bits));
     ParsedCompletion out;
     for (const Piece& piece : pieces) {
-        // A control token that is no markup is recognised as a piece of its own, so it is not cut.
-        const std::size_t step =
-            piece.origin == Origin::control && piece.text == "<｜User｜>" ? piece.text.size() : chunk_bytes;
-        for (std::size_t at = 0; at < piece.text.size(); at += step) {
+        for (std::size_t at = 0; at < piece.text.size(); at += chunk_bytes) {
             Delta delta;
-            parser.feed(piece.text.substr(at, step), piece.origin, delta);
+            parser.feed(piece.text.substr(at, chunk_bytes), piece.origin, delta);
             accumulate(out, delta);
             if ((bits & 8) && parser.held_bytes() > 2 * limit_bytes) std::abort();
         }

@@ -119,7 +119,7 @@ class Run {
             std::size_t same = at + 1;
             while (same < end && case_.literal[same] == case_.literal[at]) ++same;
             parser_.feed(std::string_view(case_.bytes).substr(at, same - at),
-                         case_.literal[at] ? Origin::literal : Origin::control, delta);
+                         case_.literal[at] ? Origin::literal : Origin::spelled, delta);
             at = same;
         }
         accumulate(whole_, delta);

@@ -11,6 +11,11 @@ using namespace dsv4::deepseek_v4;
 namespace {
 
 constexpr std::string_view fragments[] = {std::string_view("\0", 1),
+                                          "<｜User｜>",
+                                          "<｜place▁holder▁no▁7｜>",
+                                          "<｜",
+                                          "｜>",
+                                          "<|EOT|>",
                                           "<think>",
                                           "</think>",
                                           "｜DSML｜",
@@ -64,9 +69,8 @@ std::vector<Piece> random_pieces(std::mt19937& random) {
         for (const char* text : {"x\n\n", "<｜DSML｜tool_calls>", "\n", "<｜DSML｜invoke name=\"f\">"})
             out.push_back({text, Origin::control});
     for (std::size_t i = 0; i < count; ++i) {
-        const Origin origin = random() % 8 != 0   ? Origin::control
-                              : random() % 2 != 0 ? Origin::ordinary
-                                                  : Origin::literal;
+        const Origin origin =
+            random() % 8 != 0 ? static_cast<Origin>(1 + random() % 2) : static_cast<Origin>(random() % 4);
         out.push_back({std::string(fragments[random() % std::size(fragments)]), origin});
     }
     return out;

@@ -30,12 +30,22 @@ ParsedCompletion parse(const std::string& text, ParserOptions options, StoppedBy
     CompletionParser parser(std::move(options));
     ParsedCompletion out;
     Delta delta;
-    parser.feed(text, Origin::control, delta);
+    parser.feed(text, Origin::spelled, delta);
     parser.finish(by, delta);
     accumulate(out, delta);
     out.finish = parser.finish_reason();
     out.malformed = parser.malformed();
     CHECK(parser.calls() == out.tool_calls.size());
+    return out;
+}
+
+ParsedCompletion parse_pieces(const std::vector<std::pair<std::string, Origin>>& pieces) {
+    CompletionParser parser(with_tools());
+    ParsedCompletion out;
+    Delta delta;
+    for (const auto& [text, origin] : pieces) parser.feed(text, origin, delta);
+    parser.finish(StoppedBy::eos, delta);
+    accumulate(out, delta);
     return out;
 }
 
@@ -234,7 +244,24 @@ TEST_CASE("leaked control tokens are not shown, and turn markers end the turn") 
     CHECK(feed({{"a", Origin::ordinary}, {"<|EOT|>", Origin::control}, {"b", Origin::ordinary}}) == "ab");
     for (const char* marker : {"<｜User｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"})
         CHECK(feed({{"a", Origin::ordinary}, {marker, Origin::control}, {"b", Origin::ordinary}}) == "a");
-    // Spelled by ordinary tokens it is text.
+    // However the tokens are cut, and where two follow each other.
+    CHECK(feed({{"a", Origin::ordinary},
+                {"<｜place▁", Origin::control},
+                {"holder▁no▁7｜></thi", Origin::control},
+                {"nk>", Origin::control},
+                {"b", Origin::ordinary}}) == "ab");
+    CHECK(feed({{"a", Origin::ordinary}, {"<｜User｜", Origin::control}, {"></think>b", Origin::control}}) == "a");
+    // In a value too.
+    CHECK(calls(parse_pieces({{open_block + invoke_f + string_param("a") + "x", Origin::spelled},
+                              {"<|EOT|>", Origin::control},
+                              {"y" + close_param + close_all, Origin::spelled}})) == "f {\"a\": \"xy\"};");
+    // Spelled by ordinary tokens it is text, and control bytes of another form are not taken for one.
+    CHECK(feed({{"a<｜>", Origin::control},
+                {"<｜b c｜>", Origin::control},
+                {"<｜User", Origin::control},
+                {"｜>", Origin::ordinary},
+                {"<｜", Origin::control},
+                {"</think>", Origin::control}}) == "a<｜><｜b c｜><｜User｜><｜");
     CompletionParser parser(with_tools());
     Delta delta;
     parser.feed("<｜User｜>x", Origin::ordinary, delta);
@@ -247,7 +274,7 @@ TEST_CASE("bytes that are no UTF-8 never reach the output") {
                 with_tools())
               .content == "a\xEF\xBF\xBD"
                           "b");
-    CHECK(parse("a\xe6\xb3", with_tools()).content == "a"); // cut off by the end
+    CHECK(parse("a\xe6\xb3", with_tools()).content == "a\xEF\xBF\xBD"); // cut off by the end
     CHECK(parse("a\xe6\xb3z", with_tools()).content == "a\xEF\xBF\xBDz");
     CHECK(parse("\xed\xa0\x80", with_tools()).content == "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
     CHECK(parse("\xf0\x9f\x9a\x80", with_tools()).content == "🚀");
