@@ -77,12 +77,12 @@ struct Log::State {
 
 Log::Log(LogOptions options) : state_(std::make_unique<State>()) {
     state_->format = options.format;
+    const std::string newline = options.sink ? "" : "\n";
     std::shared_ptr<spdlog::sinks::sink> sink;
     if (options.sink)
         sink = std::make_shared<FunctionSink>(std::move(options.sink));
     else
         sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    const std::string newline = options.sink ? "" : "\n";
     state_->logger = std::make_unique<spdlog::logger>("dsv4", sink);
     const bool json = state_->format == LogFormat::json;
     state_->logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(
@@ -106,7 +106,6 @@ void Log::write(LogLevel level, std::string_view component, std::string_view mes
         if (state_->format == LogFormat::json) {
             line = fmt::format("\"component\":{},\"message\":{}", quoted(component), quoted(message));
             for (const auto& f : fields) line += fmt::format(",{}:{}", quoted(f.name), quoted(f.value));
-            line = std::move(line);
         } else {
             line = fmt::format("[{}] {}", escaped(component), escaped(message));
             for (const auto& f : fields)

@@ -12,15 +12,13 @@ namespace {
 
 std::string text(const char* s) { return s ? s : ""; }
 
-// The loader's reason without the wrapper's words around it.
+// The loader's reason without the wrapper's words around it: "... (dlerror system message: REASON): Bad file
+// descriptor".
 std::string loader_reason(const std::exception& e) {
     std::string reason = e.what();
-    constexpr std::string_view before = "boost::dll::shared_library::load() failed";
-    if (reason.compare(0, before.size(), before) == 0) reason.erase(0, before.size());
-    if (const auto start = reason.find_first_not_of(" :("); start != reason.npos) reason.erase(0, start);
-    constexpr std::string_view after = ": Bad file descriptor [system:9]";
-    if (const auto end = reason.find(after); end != reason.npos) reason.erase(end);
-    while (!reason.empty() && (reason.back() == ')' || reason.back() == ' ')) reason.pop_back();
+    constexpr std::string_view before = "dlerror system message: ";
+    if (const auto start = reason.find(before); start != reason.npos) reason.erase(0, start + before.size());
+    if (const auto end = reason.rfind("): Bad file descriptor"); end != reason.npos) reason.erase(end);
     return reason;
 }
 

@@ -63,6 +63,7 @@ function(dsv4_add_plugin)
   _dsv4_embed_manifest(${manifest} ${embed})
 
   add_library(${target} MODULE ${arg_SOURCES} ${embed})
+  set_property(GLOBAL APPEND PROPERTY DSV4_PLUGIN_TARGETS ${target})
   target_link_libraries(${target} PRIVATE dsv4::sdk ${arg_LIBS})
   target_compile_definitions(${target} PRIVATE DSV4_PLUGIN_NAME="${arg_NAME}" DSV4_MANIFEST_SHA256="${sha256}")
   set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${arg_NAME} SUFFIX ".so"

@@ -1,0 +1,7 @@
+// Exports nothing.
+#include "descriptor.hpp"
+
+extern "C" __attribute__((visibility("default"))) const dsv4_plugin* dsv4_plugin_entrance(std::uint32_t,
+                                                                                          std::uint32_t) {
+    return nullptr;
+}
