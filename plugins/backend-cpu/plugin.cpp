@@ -61,9 +61,16 @@ class CpuBackend final : public sdk::Backend {
 
     std::vector<dsv4_state_layout> state_layouts(const program::Program& program) override {
         std::vector<dsv4_state_layout> out;
-        for (const KindLayout& l : layouts_of(program))
-            out.push_back(
-                {sizeof(dsv4_state_layout), l.kind, l.positions_per_page, l.rows_per_page(), l.page_bytes(), l.tag()});
+        for (const KindLayout& l : layouts_of(program)) {
+            dsv4_state_layout layout{};
+            layout.struct_size = sizeof layout;
+            layout.kind = l.kind;
+            layout.positions_per_page = l.positions_per_page;
+            layout.rows_per_page = l.rows_per_page();
+            layout.page_bytes = l.page_bytes();
+            layout.layout_tag = l.tag();
+            out.push_back(layout);
+        }
         return out;
     }
 

@@ -71,8 +71,6 @@ void check_rows(const Batch& batch) {
         if ((r.flags & ~known) != 0) refuse(label + " has unknown flags");
         if (r.input < DSV4_INPUT_GIVEN || r.input > DSV4_INPUT_NOISE) refuse(label + " has an unknown kind of input");
         if (r.input == DSV4_INPUT_DRAFT && r.token < 0) refuse(label + " names a negative draft");
-        if ((r.flags & DSV4_ROW_VERIFY) != 0 && (r.flags & DSV4_ROW_LOGITS) == 0)
-            refuse(label + " is verified without logits");
         if (r.position > (std::int64_t{1} << 40)) refuse(label + " has an impossible position");
         const auto slot = static_cast<std::size_t>(r.slot);
         const bool follows = i > 0 && batch.rows[i - 1].slot == r.slot;
@@ -107,6 +105,8 @@ Batch copy_batch(const dsv4_batch& from, const Executable& executable, const Sta
     for (std::uint32_t i = 0; i < from.row_count; ++i)
         std::memcpy(&to.rows[i], reinterpret_cast<const std::byte*>(from.rows) + std::size_t{i} * from.row_bytes,
                     sizeof(dsv4_row));
+    for (dsv4_row& r : to.rows)
+        if ((r.flags & DSV4_ROW_VERIFY) != 0) r.flags |= DSV4_ROW_LOGITS;
     std::vector<bool> used(slots);
     for (std::uint32_t i = 0; i < from.slot_count; ++i) {
         dsv4_batch_slot slot;

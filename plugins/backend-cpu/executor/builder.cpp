@@ -71,6 +71,12 @@ ValueRef Builder::input(std::size_t i, Element element, std::size_t width) const
 ValueRef Builder::output(std::size_t i, Element element, std::size_t width) const {
     return value(op_.outputs[i], "output", element, width);
 }
+ValueRef Builder::unmasked(std::size_t i) const {
+    for (const program::Op& op : program_.ops)
+        if (op.name == "mask" && op.inputs.size() == 1 && op.outputs.size() == 1 && op.outputs[0] == op_.inputs[i])
+            return value(op.inputs[0], "input", Element::f32, any);
+    return input(i, Element::f32);
+}
 bool Builder::output_rounds(std::size_t i) const { return program_.values[op_.outputs[i]].element == DSV4_BF16; }
 
 std::size_t Builder::dim(const program::Value& v, const std::string& label, std::size_t at) const {

@@ -56,6 +56,8 @@ class Builder {
     // Values. `width`: elements a row, or any.
     ValueRef input(std::size_t i, Element element, std::size_t width = any) const;
     ValueRef output(std::size_t i, Element element, std::size_t width = any) const;
+    // Of a logits input: the value before the mask op that made it, or the value itself.
+    ValueRef unmasked(std::size_t i) const;
     bool output_rounds(std::size_t i) const; // declared as bf16
     // Constant dimension `dim` of an output or input.
     std::size_t output_dim(std::size_t i, std::size_t dim) const;

@@ -59,6 +59,10 @@ std::vector<std::size_t> assign_buffers(const program::Program& p, std::size_t& 
         for (const auto id : p.ops[i].outputs) last_use[id] = std::max(last_use[id], i);
     }
     for (const auto id : p.outputs) last_use[id] = forever;
+    // Log-probabilities are of the logits that enter a mask, so those live as long as the masked ones.
+    for (const program::Op& op : p.ops)
+        if (op.name == "mask" && op.inputs.size() == 1 && op.outputs.size() == 1)
+            last_use[op.inputs[0]] = std::max(last_use[op.inputs[0]], last_use[op.outputs[0]]);
 
     std::vector<std::size_t> buffer(p.values.size(), 0), free;
     count = 0;

@@ -78,7 +78,6 @@ class Executable final : public sdk::Executable {
     std::vector<std::vector<std::int32_t>> integer_buffers;
     std::int64_t token_limit = 0;    // ids a row may carry are below this; 0: ids are not read
     std::size_t mask_vocabulary = 0; // > 0: the Program waits for late masks
-    bool emits = false;              // it has sample or verify
     std::uint32_t max_rows = 0, max_slots = 0;
 
     std::uint64_t buffer_bytes() const;

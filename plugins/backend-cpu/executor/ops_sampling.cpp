@@ -25,8 +25,14 @@ Distribution row_distribution(const Record& record, std::span<const float> logit
     return distribution(adjusted, s.parameters);
 }
 
-// Makes `token` at position `next` the record's last and reports it. Returns whether the record finished.
-bool emit_token(Run& run, const ActiveRow& row, std::int32_t token, std::int64_t next, std::int32_t accepted,
+// A stop id, or the sequence reaches its greatest length with this token.
+bool finishes(const Record& record, std::int32_t token, std::int64_t next) {
+    const auto& stops = record.sampling.stop_ids;
+    return std::find(stops.begin(), stops.end(), token) != stops.end() || next + 1 >= record.sampling.max_length;
+}
+
+// Makes `token` at position `next` the record's last and reports it. `logits`: the model's, for log-probabilities.
+void emit_token(Run& run, const ActiveRow& row, std::int32_t token, std::int64_t next, std::int32_t accepted,
                 std::span<const float> logits) {
     Record& record = run.record(row);
     const Sampling& s = record.sampling;
@@ -42,13 +48,11 @@ bool emit_token(Run& run, const ActiveRow& row, std::int32_t token, std::int64_t
     }
     record.last = token;
     if (!record.counts.empty()) ++record.counts[static_cast<std::size_t>(token)];
-    const bool stop = std::find(s.stop_ids.begin(), s.stop_ids.end(), token) != s.stop_ids.end();
-    if (stop || next + 1 >= s.max_length) {
+    if (finishes(record, token, next)) {
         record.finished = true;
         out.result.flags |= DSV4_RESULT_FINISHED;
     }
     run.emit(row, std::move(out));
-    return record.finished;
 }
 
 } // namespace
@@ -80,43 +84,34 @@ Runner sample(Builder& b) {
                    logprob = b.output(1, Element::f32, 1);
     if (!logits.logits_rows) b.refuse("it takes M rows");
     b.state(0, {DSV4_STATE_TOKEN_COUNTS}, logits.width);
-    b.executable().emits = true;
+    const ValueRef raw = b.unmasked(0);
     return [=](Run& run) {
-        const RowsIn in = run.in(logits);
+        const RowsIn in = run.in(logits), unmasked = run.in(raw);
         const auto tokens = run.integers_out(token);
         const RowsOut logprobs = run.out(logprob);
-        std::vector<std::int32_t> chosen(in.count, -1);
+        std::fill(tokens.begin(), tokens.end(), -1);
+        std::fill(logprobs.all().begin(), logprobs.all().end(), std::numeric_limits<float>::quiet_NaN());
+        const auto row_of = [&](std::size_t j) -> const ActiveRow& { return run.rows()[run.logits_rows()[j]]; };
+        // Records do not change while tokens are drawn: what a row takes from its record is that of the work's
+        // beginning.
         std::vector<std::string> errors(in.count);
-        // Rows of one slot depend on each other through the counts; slots do not.
-        std::vector<std::size_t> starts;
-        for (std::size_t j = 0; j < in.count; ++j)
-            if (j == 0 || run.rows()[run.logits_rows()[j]].slot != run.rows()[run.logits_rows()[j - 1]].slot)
-                starts.push_back(j);
-        run.parallel().run(starts.size(), [&](std::size_t s) {
-            const std::size_t end = s + 1 < starts.size() ? starts[s + 1] : in.count;
-            std::vector<TokenCount> counts = run.record(run.rows()[run.logits_rows()[starts[s]]]).counts;
-            for (std::size_t j = starts[s]; j < end; ++j) {
-                const ActiveRow& row = run.rows()[run.logits_rows()[j]];
-                const Record& record = run.record(row);
-                try {
-                    const Distribution p = row_distribution(record, in[j], row.position + 1, counts);
-                    chosen[j] = draw(p, record.sampling.parameters.seed, row.position + 1, Stream::resample);
-                    if (!counts.empty()) ++counts[static_cast<std::size_t>(chosen[j])];
-                } catch (const Failure& f) {
-                    errors[j] = f.what();
-                    break;
-                }
+        run.parallel().run(in.count, [&](std::size_t j) {
+            const ActiveRow& row = row_of(j);
+            if ((row.flags & DSV4_ROW_VERIFY) != 0) return;
+            const Record& record = run.record(row);
+            try {
+                const Distribution p = row_distribution(record, in[j], row.position + 1, record.counts);
+                tokens[j] = draw(p, record.sampling.parameters.seed, row.position + 1, Stream::resample);
+                logprobs[j][0] = log_probabilities(unmasked[j], tokens[j], 0).token;
+            } catch (const Failure& f) {
+                errors[j] = f.what();
             }
         });
         for (std::size_t j = 0; j < in.count; ++j) {
-            const ActiveRow& row = run.rows()[run.logits_rows()[j]];
-            tokens[j] = -1;
-            logprobs[j][0] = std::numeric_limits<float>::quiet_NaN();
+            const ActiveRow& row = row_of(j);
             if (!errors[j].empty()) run.fail(row.batch_row, "sample/1", errors[j]);
-            if (run.failed(row) || run.record(row).finished) continue;
-            emit_token(run, row, chosen[j], row.position + 1, 0, in[j]);
-            tokens[j] = chosen[j];
-            logprobs[j][0] = log_probabilities(in[j], chosen[j], 0).token;
+            if (tokens[j] < 0 || run.failed(row)) continue;
+            emit_token(run, row, tokens[j], row.position + 1, 0, unmasked[j]);
         }
     };
 }
@@ -161,42 +156,46 @@ Runner verify(Builder& b) {
                    accepted = b.output(1, Element::i32, 1);
     if (!logits.logits_rows) b.refuse("it takes M rows");
     b.state(0, {DSV4_STATE_TOKEN_COUNTS}, logits.width);
-    b.executable().emits = true;
+    const ValueRef raw = b.unmasked(0);
     return [=](Run& run) {
-        const RowsIn in = run.in(logits);
+        const RowsIn in = run.in(logits), unmasked = run.in(raw);
         const auto tokens = run.integers_out(token), accepts = run.integers_out(accepted);
         std::fill(tokens.begin(), tokens.end(), -1);
         std::fill(accepts.begin(), accepts.end(), 0);
         const auto row_of = [&](std::size_t j) -> const ActiveRow& { return run.rows()[run.logits_rows()[j]]; };
-        for (std::size_t j = 0; j < in.count;) {
+        const auto verifies = [&](std::size_t j) { return (row_of(j).flags & DSV4_ROW_VERIFY) != 0; };
+        for (std::size_t j = 0, n = 1; j < in.count; j += n) {
             const ActiveRow& anchor = row_of(j);
-            std::size_t n = 1;
-            if ((anchor.flags & DSV4_ROW_VERIFY) != 0)
-                while (j + n < in.count && row_of(j + n).slot == anchor.slot &&
-                       (row_of(j + n).flags & DSV4_ROW_VERIFY) != 0)
-                    ++n;
+            n = 1;
+            if (!verifies(j) || run.failed(anchor)) continue;
+            while (j + n < in.count && row_of(j + n).slot == anchor.slot && verifies(j + n)) ++n;
             Record& record = run.record(anchor);
+            const std::int64_t first = anchor.position + 1;
+            std::vector<std::int32_t> emitted;
+            std::size_t drafts = 0; // emitted ones
             try {
                 if (n - 1 > record.drafts.size())
                     throw Failure(Code::invalid, "its slot has " + std::to_string(record.drafts.size()) +
                                                      " drafts and " + std::to_string(n - 1) + " rows to judge them");
                 const Judged judged = judge(run, in, j, n);
-                const std::int64_t first = anchor.position + 1;
-                std::size_t emitted = 0;
-                for (; emitted <= judged.accepted; ++emitted) {
-                    const std::int32_t y = emitted < judged.accepted ? record.drafts[emitted].token : judged.next;
-                    tokens[j + emitted] = y;
-                    if (emit_token(run, anchor, y, first + static_cast<std::int64_t>(emitted),
-                                   static_cast<std::int32_t>(judged.accepted), in[j + emitted]))
-                        break;
+                for (std::size_t i = 0; i <= judged.accepted; ++i) {
+                    const bool draft = i < judged.accepted;
+                    emitted.push_back(draft ? record.drafts[i].token : judged.next);
+                    drafts += draft;
+                    if (finishes(record, emitted.back(), first + static_cast<std::int64_t>(i))) break;
                 }
-                for (std::size_t i = 0; i < n; ++i) accepts[j + i] = static_cast<std::int32_t>(judged.accepted);
-                record.committed = first + static_cast<std::int64_t>(judged.accepted);
-                record.drafts.clear();
             } catch (const Failure& f) {
                 run.fail(anchor.batch_row, "verify/1", f.what());
+                continue;
             }
-            j += n;
+            for (std::size_t i = 0; i < n; ++i) accepts[j + i] = static_cast<std::int32_t>(drafts);
+            for (std::size_t i = 0; i < emitted.size(); ++i) {
+                tokens[j + i] = emitted[i];
+                emit_token(run, row_of(j + i), emitted[i], first + static_cast<std::int64_t>(i),
+                           static_cast<std::int32_t>(drafts), unmasked[j + i]);
+            }
+            record.committed = anchor.position + static_cast<std::int64_t>(emitted.size());
+            record.drafts.clear();
         }
     };
 }

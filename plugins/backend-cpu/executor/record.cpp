@@ -18,10 +18,13 @@ Sampling read_sampling(const dsv4_sampling& s) {
     require(s.top_k >= 0, "top_k", s.top_k);
     require(s.top_p > 0 && s.top_p <= 1, "top_p", s.top_p);
     require(s.min_p >= 0 && s.min_p <= 1, "min_p", s.min_p);
+    require(s.max_length > 0, "max_length", static_cast<double>(s.max_length));
     require(std::isfinite(s.presence_penalty), "presence_penalty", s.presence_penalty);
     require(std::isfinite(s.frequency_penalty), "frequency_penalty", s.frequency_penalty);
     require(s.repetition_penalty > 0 && std::isfinite(s.repetition_penalty), "repetition_penalty",
             s.repetition_penalty);
+    if (s.struct_size < sizeof s)
+        throw Failure(Code::invalid, "the sampling parameters are smaller than this version's");
     Sampling out;
     out.parameters = {s.temperature,        s.top_k, s.top_p, s.min_p, s.presence_penalty, s.frequency_penalty,
                       s.repetition_penalty, s.seed,  {}};

@@ -22,13 +22,14 @@ void read_floats(const std::byte* from, dsv4_element element, std::span<float> t
 } // namespace
 
 Run::Run(Executable& executable, const Batch& batch, const StateStore& state, std::vector<Record>& records,
-         const Parallel& parallel, Masks masks, Outcome& outcome)
+         const Parallel& parallel, Masks masks, std::uint32_t work, Outcome& outcome)
     : executable_(executable),
       batch_(batch),
       state_(state),
       records_(records),
       parallel_(parallel),
       masks_(std::move(masks)),
+      work_(work),
       outcome_(outcome) {}
 
 void Run::execute() {
@@ -51,9 +52,7 @@ void Run::start_records() {
     for (const BatchSlot& slot : batch_.slots) {
         Record& r = records_[static_cast<std::size_t>(slot.slot)];
         if (slot.reset) {
-            Sampling kept = std::move(r.sampling);
             r = Record{};
-            r.sampling = std::move(kept);
             r.committed = slot.committed;
             if (counts) {
                 r.counts.assign(counts->width, 0);
@@ -92,7 +91,10 @@ void Run::resolve_rows() {
             }
         } else if (in.input == DSV4_INPUT_DRAFT) {
             const auto k = static_cast<std::size_t>(in.token);
-            if (k >= r.drafts.size() || r.drafts[k].token < 0) continue; // no such draft: a pad row
+            if (k >= r.drafts.size() || r.drafts[k].token < 0) {
+                fail(i, "row", "its slot has no draft number " + std::to_string(k));
+                continue;
+            }
             row.token = r.drafts[k].token;
         }
         if (executable_.token_limit > 0 && (row.token < 0 || row.token >= executable_.token_limit)) {
@@ -209,13 +211,14 @@ void Run::fail(std::size_t batch_row, const std::string& op, const std::string& 
     const std::int32_t record = batch_.slots[slot].slot;
     if (!failed_slots_.insert(slot).second) return;
     records_[static_cast<std::size_t>(record)].finished = true;
-    outcome_.errors.push_back(
-        {record, static_cast<std::int32_t>(batch_row), op,
-         "row " + std::to_string(batch_row) + " of slot " + std::to_string(record) + ": " + message});
+    const std::string row = "row " + std::to_string(batch_row) + " of slot " + std::to_string(record);
+    outcome_.errors.push_back({record, static_cast<std::int32_t>(batch_row), op, row + ": " + message, work_});
 }
 
 void Run::emit(const ActiveRow& row, Outcome::Emitted emitted) {
     emitted.result.slot = batch_.slots[row.slot].slot;
+    emitted.result.work = work_;
+    emitted.result.row = static_cast<std::uint32_t>(row.batch_row);
     outcome_.results.push_back(std::move(emitted));
 }
 

@@ -33,6 +33,7 @@ struct Outcome {
     struct RowError {
         std::int32_t slot, row;
         std::string op, message;
+        std::uint32_t work = 0;
     };
     std::vector<Emitted> results;
     std::vector<RowError> errors;
@@ -43,7 +44,7 @@ class Run {
     // masks: waits for the late masks of this work; called at the mask op only.
     using Masks = std::function<std::span<const std::uint32_t>()>;
     Run(Executable& executable, const Batch& batch, const StateStore& state, std::vector<Record>& records,
-        const Parallel& parallel, Masks masks, Outcome& outcome);
+        const Parallel& parallel, Masks masks, std::uint32_t work, Outcome& outcome);
 
     // Page copies, record resets, rows, steps, commits, outputs.
     void execute();
@@ -90,6 +91,7 @@ class Run {
     std::vector<Record>& records_;
     const Parallel& parallel_;
     Masks masks_;
+    std::uint32_t work_; // number within its submit
     Outcome& outcome_;
     std::vector<ActiveRow> rows_;
     std::vector<std::int64_t> positions_;

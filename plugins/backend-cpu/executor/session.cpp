@@ -59,7 +59,8 @@ void Session::state_alloc(const program::Program& program, std::span<const dsv4_
 
 std::unique_ptr<sdk::Executable> Session::compile(const program::Program& program,
                                                   const dsv4_compile_options& options) {
-    if (!weights_.complete()) throw Failure(Code::invalid, "compile comes after weights_done");
+    if (!program.weights.empty() && !weights_.complete())
+        throw Failure(Code::invalid, "compile comes after weights_done");
     if (!state_ready_) throw Failure(Code::invalid, "compile comes after state_alloc");
     if (options.max_rows > (1u << 24) || options.max_slots > (1u << 20))
         throw Failure(Code::invalid, "the executable is asked to take too many rows or slots");
@@ -76,7 +77,7 @@ dsv4_ticket Session::submit(std::span<const sdk::Work> works) {
         queued.executable = executable;
         queued.batch = copy_batch(*w.batch, *executable, state_, static_cast<std::uint32_t>(records_.size()));
         for (const BatchSlot& s : queued.batch.slots)
-            if (s.sampling) masked[static_cast<std::size_t>(s.slot)] = s.sampling->masked;
+            if (s.sampling || s.reset) masked[static_cast<std::size_t>(s.slot)] = s.sampling && s.sampling->masked;
         if (executable->mask_vocabulary > 0) {
             std::size_t rows = 0;
             for (const dsv4_row& r : queued.batch.rows)
@@ -115,6 +116,7 @@ void Session::supply(dsv4_ticket ticket, std::uint32_t work, std::span<const std
         const std::string label = "work " + std::to_string(work) + " of ticket " + std::to_string(ticket);
         if (work >= t.works.size()) throw Failure(Code::invalid, label + " does not exist");
         QueuedWork& w = t.works[work];
+        if (w.mask_words == 0) throw Failure(Code::invalid, label + " takes no masks");
         if (w.masks) throw Failure(Code::invalid, label + " got its masks already");
         if (words.size() != w.mask_words)
             throw Failure(Code::invalid, label + " takes " + std::to_string(w.mask_words) + " mask words, not " +
@@ -200,9 +202,11 @@ void Session::run_ticket(Ticket& ticket) {
         else
             state_.read_blob(t);
     }
-    for (QueuedWork& w : ticket.works) {
+    for (std::size_t i = 0; i < ticket.works.size(); ++i) {
+        QueuedWork& w = ticket.works[i];
         Run run(
-            *w.executable, w.batch, state_, records_, parallel_, [&] { return wait_for_masks(w); }, ticket.outcome);
+            *w.executable, w.batch, state_, records_, parallel_, [&] { return wait_for_masks(w); },
+            static_cast<std::uint32_t>(i), ticket.outcome);
         run.execute();
     }
 }
@@ -233,7 +237,7 @@ void Session::work() {
                 t.results.push_back(e.result);
             }
             for (const Outcome::RowError& e : t.outcome.errors)
-                t.errors.push_back({e.slot, e.row, sdk::str(e.op), sdk::str(e.message)});
+                t.errors.push_back({e.slot, e.row, sdk::str(e.op), sdk::str(e.message), e.work, 0});
             t.result.struct_size = sizeof t.result;
             t.result.result_bytes = sizeof(dsv4_result);
             t.result.result_count = static_cast<std::uint32_t>(t.results.size());
@@ -253,7 +257,7 @@ void Session::work() {
                     s.seconds = 0;
                 }
             }
-            t.works.clear(); // batches are no longer needed
+            for (QueuedWork& w : t.works) w.batch = {}; // a late supply may still name the work
             t.done = true;
             queue_.pop_front();
         }

@@ -38,17 +38,14 @@ std::uint64_t KindLayout::page_bytes() const {
 }
 
 std::uint64_t KindLayout::tag() const {
-    // FNV-1a over what makes two pages compatible.
-    std::uint64_t hash = 0xCBF29CE484222325u;
-    const auto mix = [&](std::uint64_t v) {
-        for (int i = 0; i < 8; ++i) hash = (hash ^ ((v >> (8 * i)) & 255u)) * 0x100000001B3u;
-    };
-    mix(0x6370752D31u); // "cpu-1"
-    for (const std::uint64_t v : {static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(positions_per_page),
-                                  static_cast<std::uint64_t>(positions_per_row), static_cast<std::uint64_t>(width),
-                                  static_cast<std::uint64_t>(half)})
-        mix(v);
-    for (const std::int32_t layer : layers) mix(static_cast<std::uint64_t>(layer));
+    std::string text = half ? "bf16" : "f32";
+    for (const std::uint64_t v : {std::uint64_t(kind), std::uint64_t(positions_per_page),
+                                  std::uint64_t(positions_per_row), std::uint64_t(width)})
+        text.append(" ").append(std::to_string(v));
+    text.append(" [layer][row][width]");
+    for (const std::int32_t layer : layers) text.append(" ").append(std::to_string(layer));
+    std::uint64_t hash = 0xCBF29CE484222325u; // FNV-1a
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
     return hash;
 }
 

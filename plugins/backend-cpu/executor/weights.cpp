@@ -77,6 +77,8 @@ void WeightStore::announce(std::span<const dsv4_weight> weights) {
         e.name = std::string(w.name.data ? std::string_view(w.name.data, w.name.size) : std::string_view());
         const std::string label = "weight '" + e.name + "'";
         if (w.dim_count < 1 || w.dim_count > 3) throw Failure(Code::invalid, label + " must have 1 to 3 dimensions");
+        if (w.slice_dim >= 0)
+            throw Failure(Code::unsupported, label + " is a slice, which the CPU backend's single rank has no use for");
         std::int64_t rows = 1, cols = 1, stack = 1;
         for (std::uint32_t i = 0; i < w.dim_count; ++i) {
             if (w.dims[i] <= 0 || w.dims[i] > (std::int64_t{1} << 32))
