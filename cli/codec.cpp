@@ -79,7 +79,7 @@ class ParserHandle {
         }
         Json json{{"prompt", text}, {"segments", segments}};
         if (resolved)
-            json["resolved"] = {{"thinking_mode", prompt->thinking ? "thinking" : "chat"},
+            json["resolved"] = {{"thinking_mode", prompt->effort.size ? "thinking" : "chat"},
                                 {"reasoning_effort",
                                  prompt->effort.size ? Json(std::string(sdk::view(prompt->effort))) : Json(nullptr)}};
         table_.prompt_release(self_, prompt);

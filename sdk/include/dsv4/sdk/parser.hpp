@@ -132,8 +132,11 @@ inline const dsv4_parser_table& Parser::table() {
         };
         p.stream_finish = [](dsv4_completion_stream* s, std::int32_t stopped_by, dsv4_delta_sink sink, void* arg,
                              dsv4_completion_end* out) noexcept {
-            return contain(
-                [&] { copy_out(out, completion(s).finish(dsv4_stopped_by(stopped_by), wrap_sink(sink, arg))); });
+            return contain([&] {
+                if (stopped_by < DSV4_STOPPED_EOS || stopped_by > DSV4_STOPPED_LENGTH)
+                    throw Failure(Code::invalid, "a completion cannot end by " + std::to_string(stopped_by));
+                copy_out(out, completion(s).finish(dsv4_stopped_by(stopped_by), wrap_sink(sink, arg)));
+            });
         };
         p.stream_close = [](dsv4_completion_stream* s) noexcept { delete &completion(s); };
         return p;
