@@ -90,6 +90,8 @@ TEST_CASE("edit distances") {
     const std::string_view names[] = {"tp", "dp", "dtype", "block_size"};
     CHECK(nearest("dtpye", names) == "dtype");
     CHECK(nearest("block-size", names) == "block_size");
-    CHECK(nearest("xx", names).empty()); // two changes of two letters are no likeness
+    CHECK(nearest("blck_siz", names) == "block_size"); // two changes
+    CHECK(nearest("blk_siz", names).empty());          // three
+    CHECK(nearest("xx", names).empty());               // two changes of two letters are no likeness
     CHECK(nearest("utilization", names).empty());
 }
