@@ -20,6 +20,7 @@ using namespace dsv4::test;
 namespace {
 
 const std::string golden_a = DSV4_SOURCE_DIR "/tests/vectors/model/golden-a";
+const std::string odd = DSV4_SOURCE_DIR "/tests/backend_cpu/data/odd"; // widths that fit no block
 
 dsv4_row given(std::int32_t slot, std::int32_t token, std::int64_t position, std::uint32_t flags = 0) {
     return {slot, DSV4_INPUT_GIVEN, token, flags, position};
@@ -41,8 +42,8 @@ Failure failure_of(const std::function<void()>& f) {
 struct Goldens {
     std::vector<std::int32_t> tokens, positions;
     Tensors file;
-    explicit Goldens(const std::string& name) {
-        read_safetensors(golden_a + "/" + name, file);
+    explicit Goldens(const std::string& name, const std::string& directory = golden_a) {
+        read_safetensors(directory + "/" + name, file);
         tokens = file.at("tokens").ints();
         positions = file.at("positions").ints();
     }
@@ -173,14 +174,16 @@ TEST_CASE("score: a whole model as a Program matches the float32 golden", "[plug
 
 TEST_CASE("strict serve: a whole model as a Program is bit-equal to the serving golden, however it is cut",
           "[plugin][model]") {
-    Goldens golden("golden_serve.safetensors");
-    const auto model = program_model(golden_a, DSV4_SERVE, false);
+    const std::string directory = GENERATE(golden_a, odd);
+    INFO(directory);
+    Goldens golden("golden_serve.safetensors", directory);
+    const auto model = program_model(directory, DSV4_SERVE, false);
     const Plugin plugin("f64");
     Client client(plugin);
     client.load(model.weights, false); // from memory of the caller's
     client.allocate(model.program, 2, 512);
     auto* executable = client.compile(model.program);
-    for (const std::vector<std::size_t>& pieces : {std::vector<std::size_t>{400}, {131, 1, 1, 7}}) {
+    for (const std::vector<std::size_t>& pieces : {std::vector<std::size_t>{golden.tokens.size()}, {131, 1, 1, 7}}) {
         const auto [logits, streams] =
             distance(feed(client, model, executable, golden.tokens, pieces, 1), model, golden);
         CHECK(logits == 0);

@@ -23,7 +23,7 @@ template <class Acc> void head_norm(std::span<float> head, float eps, const Nume
 }
 
 // In place, natural (Sylvester) order.
-template <class Acc> void hadamard(std::span<float> row) {
+template <class Acc> void transform(std::span<float> row) {
     std::vector<Acc> v(row.begin(), row.end());
     for (std::size_t half = 1; half < v.size(); half *= 2)
         for (std::size_t i = 0; i < v.size(); i += 2 * half)
@@ -70,10 +70,14 @@ void kv_rows(RowsIn kv, std::span<const float> norm_weight, float eps, const Rop
     });
 }
 
+void hadamard(std::span<float> row, const Numerics& numerics) {
+    with_accumulator(numerics, [&]<class Acc>() { transform<Acc>(row); });
+    numerics.round(row);
+}
+
 void index_round(std::span<float> row, const Numerics& numerics) {
     if (!numerics.serve()) return;
-    with_accumulator(numerics, [&]<class Acc>() { hadamard<Acc>(row); });
-    numerics.round(row);
+    hadamard(row, numerics);
     round_to_fp4(row);
 }
 
