@@ -23,8 +23,11 @@ void head_norm_rope(RowsOut q, std::size_t heads, float eps, const RopeTable& ta
 void kv_rows(RowsIn kv, std::span<const float> norm_weight, float eps, const RopeTable& table,
              std::span<const std::int64_t> positions, RowsOut rows, const Numerics& numerics, const Parallel& parallel);
 
-// Index queries and keys in `serve`: times the natural-order Hadamard matrix / sqrt(n), bf16, then FP4 per 32. The
-// orthonormal transform changes no dot product, so `score` leaves rows as they are. n must be a power of two.
+// Times the natural-order Hadamard matrix / sqrt(n), one rounding. n must be a power of two.
+void hadamard(std::span<float> row, const Numerics& numerics);
+
+// Index queries and keys in `serve`: hadamard, then FP4 per 32. The orthonormal transform changes no dot product, so
+// `score` leaves rows as they are.
 void index_round(std::span<float> row, const Numerics& numerics);
 
 } // namespace dsv4::cpu
