@@ -64,6 +64,8 @@ class BackendSession {
     void allocate(const program::Program& program, std::span<const dsv4_state_pool> pools, std::uint32_t slots);
     dsv4_executable* compile(const program::Program& program, std::uint32_t max_rows, std::uint32_t max_slots);
     dsv4_ticket submit(dsv4_executable* executable, const dsv4_batch& batch);
+    // Late masks of the ticket's only work; see dsv4/backend.h.
+    void supply(dsv4_ticket ticket, std::span<const std::uint32_t> words);
     // Waits, copies and releases. Throws for a ticket that failed as a whole.
     TicketResult wait(dsv4_ticket ticket);
     TicketResult run(dsv4_executable* executable, const dsv4_batch& batch) { return wait(submit(executable, batch)); }

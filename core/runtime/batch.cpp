@@ -39,6 +39,8 @@ const dsv4_batch& Batch::view() {
     batch_.slot_count = std::uint32_t(slots_.size());
     batch_.rows = rows_.data();
     batch_.slots = slots_.data();
+    batch_.copies = copies_.data();
+    batch_.copy_count = std::uint32_t(copies_.size());
     batch_.inputs = input_views_.data();
     batch_.input_count = std::uint32_t(input_views_.size());
     batch_.outputs = output_views_.data();

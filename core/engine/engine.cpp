@@ -1,0 +1,559 @@
+// The engine thread: inbox, planning, waiting, landing, events.
+#include "core/engine/engine.hpp"
+
+#include "dsv4/sdk/error.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+namespace dsv4::engine {
+namespace {
+
+constexpr std::size_t steps_in_flight = 2;
+
+std::uint64_t steady_us() {
+    return std::uint64_t(
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+            .count());
+}
+
+double seconds(std::uint64_t from_us, std::uint64_t to_us) {
+    return to_us > from_us ? double(to_us - from_us) * 1e-6 : 0;
+}
+
+std::string_view reason_label(dsv4_finish_reason reason) {
+    switch (reason) {
+    case DSV4_REASON_STOP:
+    case DSV4_REASON_TOOL_CALLS: return "stop";
+    case DSV4_REASON_LENGTH: return "length";
+    case DSV4_REASON_CANCELLED:
+    case DSV4_REASON_DEADLINE: return "abort";
+    }
+    return "abort";
+}
+
+SchedulerOptions scheduler_options(const EngineConfig& config, const PoolSizes& sizes) {
+    SchedulerOptions o;
+    o.slots = config.max_sequences;
+    o.max_rows = config.max_batched_tokens;
+    o.chunked_prefill = config.chunked_prefill;
+    o.prefix = {config.prefix_caching, sizes.boundary_states, config.boundary_every_blocks};
+    return o;
+}
+
+} // namespace
+
+Engine::Engine(EngineParts parts, EngineConfig config)
+    : session_(parts.session),
+      tokenizer_(std::move(parts.tokenizer)),
+      parser_(parts.parser),
+      grammar_(parts.grammar),
+      metrics_(parts.metrics),
+      log_(std::move(parts.log)),
+      clock_us_(parts.clock_us ? std::move(parts.clock_us) : std::function<std::uint64_t()>(steady_us)),
+      config_(std::move(config)),
+      sizes_(size_pools(session_.backend().state_layouts(parts.program), config_)),
+      seed_state_(std::random_device{}() | std::uint64_t(std::random_device{}()) << 32),
+      scheduler_(scheduler_options(config_, sizes_), sizes_.rules, sizes_.pages),
+      context_tokens_(std::min(config_.max_model_len, scheduler_.capacity_positions())) {
+    if (context_tokens_ < 2)
+        throw Failure(Code::invalid,
+                      "a context of " + std::to_string(context_tokens_) + " tokens cannot hold a prompt and an answer");
+    if (parser_.table) {
+        const dsv4_str* names = nullptr;
+        std::uint32_t count = 0;
+        sdk::check(parser_.table->control_names(parser_.self, &names, &count));
+        for (std::uint32_t i = 0; i < count; ++i)
+            if (!tokenizer_.control_id(sdk::view(names[i])))
+                throw Failure(Code::invalid,
+                              "the parser needs the control token " + std::string(sdk::view(names[i])) +
+                                  ", which the checkpoint's tokenizer does not have",
+                              "use the parser that belongs to the checkpoint");
+    }
+    std::vector<dsv4_state_pool> pools;
+    for (std::size_t i = 0; i < sizes_.rules.size(); ++i) pools.push_back({sizes_.rules[i].kind, sizes_.pages[i]});
+    session_.allocate(parts.program, pools, config_.max_sequences);
+    executable_ = session_.compile(parts.program, config_.max_batched_tokens, config_.max_sequences);
+    if (context_tokens_ < config_.max_model_len)
+        log(DSV4_LOG_WARNING,
+            "the context is " + std::to_string(context_tokens_) + " tokens, because the cache holds no more");
+    thread_ = std::thread([this] { run(); });
+}
+
+Engine::~Engine() {
+    {
+        const std::lock_guard lock(mutex_);
+        inbox_.stop = true;
+    }
+    attention_.notify_all();
+    thread_.join();
+    session_.backend().table->executable_release(session_.raw(), executable_);
+}
+
+RequestContext Engine::request_context() const { return {config_, tokenizer_, parser_, grammar_, context_tokens_}; }
+
+// ---------------------------------------------------------------- any thread
+
+std::shared_ptr<Request> Engine::submit(const dsv4_generate_request& in) {
+    std::uint64_t seed = 0;
+    {
+        const std::lock_guard lock(seed_mutex_);
+        std::uint64_t z = seed_state_ += 0x9E3779B97F4A7C15u; // splitmix64
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+        seed = z ^ (z >> 31);
+    }
+    std::shared_ptr<Request> request = make_request(request_context(), in, seed);
+    if (request->id.empty()) request->id = "req-" + std::to_string(next_id_.fetch_add(1));
+    request->submitted_us = now_us();
+    const std::weak_ptr<Request> weak = request;
+    const auto room = [this, weak] {
+        if (auto r = weak.lock()) {
+            {
+                const std::lock_guard lock(mutex_);
+                inbox_.resumed.push_back(std::move(r));
+            }
+            attention_.notify_one();
+        }
+    };
+    request->events = std::make_unique<EventQueue>(tokenizer_, config_.queue_tokens, request->completions.size(), room);
+    {
+        const std::lock_guard lock(mutex_);
+        if (dead_) throw Failure(Code::environment, "the backend has failed, so the server takes no requests");
+        if (draining_ || inbox_.stop)
+            throw Failure(Code::environment, "the server is shutting down and takes no new requests");
+        if (open_completions_ + request->completions.size() > config_.max_sequences + config_.max_waiting)
+            throw Failure(Code::exhausted,
+                          "the queue is full: " + std::to_string(open_completions_) + " completions run or wait",
+                          "try again later");
+        ++open_requests_;
+        open_completions_ += request->completions.size();
+        inbox_.submitted.push_back(request);
+    }
+    attention_.notify_one();
+    return request;
+}
+
+void Engine::cancel(const std::shared_ptr<Request>& request) {
+    {
+        const std::lock_guard lock(mutex_);
+        inbox_.cancelled.push_back(request);
+    }
+    attention_.notify_one();
+}
+
+std::vector<std::int32_t> Engine::tokenize(const dsv4_chat_request& chat) const {
+    return encode_chat(request_context(), chat).ids;
+}
+
+SchedulerLoad Engine::load() const {
+    const std::lock_guard lock(mutex_);
+    return load_;
+}
+
+std::string Engine::describe() const {
+    const SchedulerLoad l = load();
+    bool draining = false;
+    {
+        const std::lock_guard lock(mutex_);
+        draining = draining_;
+    }
+    return nlohmann::json{{"model", config_.model_name},
+                          {"max_model_len", context_tokens_},
+                          {"parallel", config_.max_sequences},
+                          {"running", l.running},
+                          {"waiting", l.waiting},
+                          {"ready", healthy() && !draining}}
+        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+bool Engine::drain(std::uint64_t deadline_us) {
+    std::unique_lock lock(mutex_);
+    draining_ = true;
+    auto done = [&] { return open_requests_ == 0; };
+    if (deadline_us == 0) {
+        settled_.wait(lock, done);
+        return true;
+    }
+    const std::uint64_t now = now_us();
+    const bool clean = settled_.wait_for(
+        lock,
+        std::chrono::microseconds(deadline_us > now ? std::min<std::uint64_t>(deadline_us - now, 86'400'000'000) : 0),
+        done);
+    if (clean) return true;
+    inbox_.stop = true;
+    attention_.notify_all();
+    settled_.wait(lock, done);
+    return false;
+}
+
+// ---------------------------------------------------------------- the engine thread
+
+void Engine::run() {
+    try {
+        loop();
+    } catch (...) {
+        const Error error = current_error();
+        log(DSV4_LOG_ERROR, "the engine stops: " + error.message);
+        fail_all(error);
+    }
+}
+
+void Engine::loop() {
+    for (;;) {
+        const bool idle = flights_.empty() && !scheduler_.changed();
+        if (!take_inbox(idle)) return;
+        check_deadlines();
+        submit_steps();
+        accept_admitted();
+        collect_retired();
+        publish_load();
+        if (!flights_.empty()) land_oldest();
+        collect_retired();
+    }
+}
+
+// Takes what arrived; sleeps first when nothing runs. False: stopped, and everything has ended.
+bool Engine::take_inbox(bool may_sleep) {
+    Inbox taken;
+    {
+        std::unique_lock lock(mutex_);
+        if (may_sleep && inbox_.empty()) {
+            std::uint64_t wake = 0;
+            for (const auto& [key, r] : live_)
+                if (!r->ended && r->deadline_us && (!wake || r->deadline_us < wake)) wake = r->deadline_us;
+            auto something = [&] { return !inbox_.empty(); };
+            const std::uint64_t now = now_us();
+            if (!wake)
+                attention_.wait(lock, something);
+            else if (wake > now)
+                attention_.wait_for(lock, std::chrono::microseconds(std::min<std::uint64_t>(wake - now, 3'600'000'000)),
+                                    something);
+        }
+        taken = std::exchange(inbox_, {});
+        inbox_.stop = taken.stop;
+    }
+    for (auto& request : taken.submitted) {
+        Request& r = *request;
+        live_.emplace(&r, std::move(request));
+        for (auto& c : r.completions) scheduler_.add(c->sequence);
+        count(Metric::request_n, double(r.completions.size()));
+        count(Metric::request_max_tokens, double(r.max_tokens));
+    }
+    for (auto& request : taken.resumed) {
+        request->paused = false;
+        for (auto& c : request->completions) c->sequence.paused = false;
+    }
+    for (auto& request : taken.cancelled) stop_request(*request, DSV4_REASON_CANCELLED);
+    if (taken.stop)
+        for (auto& [key, r] : live_) stop_request(*r, DSV4_REASON_CANCELLED);
+    collect_retired();
+    return !(taken.stop && live_.empty() && flights_.empty());
+}
+
+void Engine::check_deadlines() {
+    std::uint64_t now = 0;
+    for (auto& [key, r] : live_) {
+        if (!r->deadline_us || r->ended) continue;
+        if (!now) now = now_us();
+        if (now >= r->deadline_us) stop_request(*r, DSV4_REASON_DEADLINE);
+    }
+}
+
+void Engine::submit_steps() {
+    while (flights_.size() < steps_in_flight) {
+        auto plan = std::make_unique<Plan>();
+        if (!scheduler_.plan(*plan)) return;
+        count(Metric::iteration_tokens, double(plan->batch.rows()));
+        Flight flight;
+        flight.ticket = session_.submit(executable_, plan->batch.view());
+        flight.plan = std::move(plan);
+        flights_.push_back(std::move(flight));
+    }
+}
+
+// Masks depend on the tokens of every step before.
+void Engine::supply_masks(Flight& flight) {
+    if (flight.supplied || flight.plan->masked.empty()) return;
+    mask_words_.clear();
+    for (const Sequence* s : flight.plan->masked) {
+        auto& c = *static_cast<Completion*>(s->owner);
+        const auto next = std::int64_t(s->tokens.size());
+        if (c.ended || s->closing) // its row is padding, or its token is dropped
+            mask_words_.resize(mask_words_.size() + c.mask->words(), ~std::uint32_t(0));
+        else
+            c.mask->append(mask_words_, !c.output->reasoning(), s->forced_index == next ? s->forced_token : -1);
+    }
+    session_.supply(flight.ticket, mask_words_);
+    flight.supplied = true;
+}
+
+void Engine::land_oldest() {
+    supply_masks(flights_.front());
+    const Flight flight = std::move(flights_.front());
+    flights_.pop_front();
+    const runtime::TicketResult result = session_.wait(flight.ticket);
+    landed_.clear();
+    scheduler_.landed(*flight.plan, result, landed_);
+    const std::uint64_t now = now_us();
+    for (const Landed& l : landed_) take_token(l, now);
+    count(Metric::generation_tokens, double(landed_.size()));
+    if (!flights_.empty()) supply_masks(flights_.front()); // its device waits
+}
+
+void Engine::take_token(const Landed& landed, std::uint64_t now) {
+    auto& c = *static_cast<Completion*>(landed.sequence->owner);
+    if (c.ended) return;
+    Request& r = c.request;
+    if (c.first_token_us == 0) {
+        c.first_token_us = now;
+        count(Metric::time_to_first_token, seconds(r.submitted_us, now));
+        count(Metric::prefill_time, seconds(c.admitted_us, now));
+    } else
+        count(Metric::inter_token_latency, seconds(c.last_token_us, now));
+    c.last_token_us = now;
+
+    const bool was_reasoning = c.output->reasoning();
+    const bool stop_id = landed.finished && c.sequence.sampling.stops_at(landed.token);
+    Event event;
+    event.index = c.index;
+    event.tokens.push_back({landed.token, 0, landed.logprob, landed.top});
+    bool matched = false;
+    try {
+        matched = c.output->push(landed.token, stop_id, event.deltas);
+        event.tokens.back().part = c.output->part();
+        if (c.mask && !was_reasoning && !c.mask->advance(landed.token))
+            throw Failure(Code::internal, "a sampled token violates the grammar of its request");
+    } catch (...) {
+        fail(r, current_error());
+        return;
+    }
+    push(r, std::move(event));
+    if (matched)
+        end(c, DSV4_STOPPED_STOP, {});
+    else if (stop_id)
+        end(c, DSV4_STOPPED_EOS, {});
+    else if (landed.finished)
+        end(c, DSV4_STOPPED_LENGTH, {});
+    else
+        steer(c, was_reasoning);
+}
+
+// The reasoning budget: where it is used up the next token is the one that closes reasoning.
+void Engine::steer(Completion& c, bool was_reasoning) {
+    Sequence& s = c.sequence;
+    if (s.hold_length == Sequence::unlimited) return;
+    if (was_reasoning && !c.output->reasoning()) {
+        s.hold_length = Sequence::unlimited;
+        s.forced_index = -1;
+    } else if (std::int64_t(s.tokens.size()) == s.hold_length) {
+        s.forced_index = s.hold_length;
+        std::string name = config_.reasoning_end;
+        s.forced_token = *tokenizer_.control_id(name);
+    }
+}
+
+// Sends the final event of a completion. `reason` overrides what the parser says.
+void Engine::end(Completion& c, dsv4_stopped_by stopped_by, std::optional<dsv4_finish_reason> reason) {
+    if (c.ended) return;
+    Request& r = c.request;
+    Event tail;
+    tail.index = c.index;
+    dsv4_finish_reason said = DSV4_REASON_STOP;
+    try {
+        said = c.output->finish(stopped_by, tail.deltas);
+    } catch (...) {
+        fail(r, current_error());
+        return;
+    }
+    c.ended = true;
+    scheduler_.finish(c.sequence);
+    if (!tail.deltas.empty()) push(r, std::move(tail));
+
+    const std::uint64_t now = now_us();
+    Event final;
+    final.kind = DSV4_EVENT_FINISHED;
+    final.index = c.index;
+    final.reason = reason.value_or(said);
+    final.stop = c.output->matched_stop();
+    final.usage.prompt_tokens = r.prompt_tokens;
+    final.usage.cached_tokens = r.completions[0]->sequence.prefix.tokens;
+    final.usage.completion_tokens = c.sequence.generated();
+    final.usage.reasoning_tokens = c.output->reasoning_tokens();
+    const std::uint64_t admitted = c.admitted_us ? c.admitted_us : now;
+    const std::uint64_t first = c.first_token_us ? c.first_token_us : now;
+    final.timings = {admitted - r.submitted_us, first - admitted, now - first};
+    const std::string_view label = reason_label(final.reason);
+
+    count(Metric::request_success, 1, label);
+    count(Metric::e2e_latency, seconds(r.submitted_us, now));
+    count(Metric::decode_time, seconds(first, now));
+    count(Metric::inference_time, seconds(admitted, now));
+    count(Metric::request_generation_tokens, double(c.sequence.generated()));
+    count(Metric::request_prefill_computed_tokens, double(c.sequence.computed_prefill_tokens));
+    if (c.sequence.generated() > 1)
+        count(Metric::time_per_output_token, seconds(first, now) / double(c.sequence.generated() - 1));
+    push(r, std::move(final));
+}
+
+// Ends a request with an error: its only final event.
+void Engine::fail(Request& r, const Error& error) {
+    if (r.ended) return;
+    bool any = false;
+    for (auto& c : r.completions) {
+        any = any || !c->ended;
+        c->ended = true;
+        scheduler_.finish(c->sequence);
+    }
+    if (!any) return;
+    Event event;
+    event.kind = DSV4_EVENT_ERROR;
+    event.code = error.code;
+    event.retryable = error.code == Code::exhausted || error.code == Code::environment;
+    event.message = error.message;
+    count(Metric::request_success, 1, "error");
+    log(DSV4_LOG_ERROR, "request " + r.id + " failed: " + error.message);
+    push(r, std::move(event));
+}
+
+void Engine::stop_request(Request& r, dsv4_finish_reason reason) {
+    if (live_.find(&r) == live_.end()) return;
+    for (auto& c : r.completions)
+        if (!c->ended) end(*c, DSV4_STOPPED_LENGTH, reason);
+}
+
+void Engine::fail_all(const Error& error) {
+    {
+        const std::lock_guard lock(mutex_);
+        dead_ = true;
+        for (auto& r : inbox_.submitted) live_.emplace(r.get(), r);
+        inbox_.submitted.clear();
+    }
+    for (auto& [key, r] : live_) {
+        bool any = false;
+        for (auto& c : r->completions) {
+            any = any || !c->ended;
+            c->ended = true;
+        }
+        if (!any) continue;
+        Event event;
+        event.kind = DSV4_EVENT_ERROR;
+        event.code = error.code;
+        event.retryable = true;
+        event.message = "the backend failed: " + error.message;
+        r->ended = true;
+        r->events->push(std::move(event));
+    }
+    const std::lock_guard lock(mutex_);
+    open_requests_ = open_completions_ = 0;
+    settled_.notify_all();
+}
+
+void Engine::accept_admitted() {
+    const std::uint64_t now = now_us();
+    for (Sequence* s : scheduler_.take_admitted()) {
+        auto& c = *static_cast<Completion*>(s->owner);
+        Request& r = c.request;
+        c.admitted_us = now;
+        count(Metric::queue_time, seconds(r.submitted_us, now));
+        if (r.accepted || c.ended) continue;
+        r.accepted = true;
+        count(Metric::prompt_tokens, double(r.prompt_tokens));
+        count(Metric::request_prompt_tokens, double(r.prompt_tokens));
+        count(Metric::prompt_tokens_cached, double(s->prefix.tokens));
+        if (s->prefix.miss != prefix::Miss::disabled) {
+            count(Metric::prefix_queries, double(r.prompt_tokens));
+            count(Metric::prefix_hits, double(s->prefix.tokens));
+        }
+        if (s->prefix.miss != prefix::Miss::none) count(Metric::prefix_misses, 1, prefix::name(s->prefix.miss));
+        Event event;
+        event.kind = DSV4_EVENT_ACCEPTED;
+        event.prompt_tokens = r.prompt_tokens;
+        event.cached_tokens = s->prefix.tokens;
+        event.miss_reason = s->prefix.reason();
+        if (!event.miss_reason.empty() && !r.prompt_note.empty()) event.miss_reason += ": " + r.prompt_note;
+        event.request_id = r.id;
+        log(DSV4_LOG_DEBUG, "request " + r.id + ": " + std::to_string(r.prompt_tokens) + " prompt tokens, " +
+                                std::to_string(s->prefix.tokens) + " cached" +
+                                (event.miss_reason.empty() ? "" : ", " + event.miss_reason));
+        push(r, std::move(event));
+        if (!r.echo) continue;
+        Event echo;
+        echo.sealed = true; // prompt tokens come in events of their own
+        for (std::int64_t i = 0; i < r.prompt_tokens; ++i)
+            echo.tokens.push_back({s->tokens[std::size_t(i)], 0, std::numeric_limits<float>::quiet_NaN(), {}});
+        if (!r.chat) {
+            tokenizer::Utf8Stream text;
+            std::string all;
+            for (const TokenOut& t : echo.tokens)
+                if (!tokenizer_.is_control(t.id)) text.feed(tokenizer_.bytes(t.id), all);
+            all += text.flush();
+            if (!all.empty()) echo.deltas.push_back({DSV4_DELTA_CONTENT, 0, std::move(all)});
+        }
+        for (auto& each : r.completions) {
+            echo.index = each->index;
+            push(r, echo);
+        }
+    }
+}
+
+void Engine::collect_retired() {
+    for (Sequence* s : scheduler_.take_retired()) {
+        auto& c = *static_cast<Completion*>(s->owner);
+        if (s->failure && !c.ended) fail(c.request, *s->failure);
+        c.retired = true;
+    }
+    std::size_t ended = 0, completions = 0;
+    for (auto it = live_.begin(); it != live_.end();) {
+        Request& r = *it->second;
+        auto all = [&](bool Completion::*flag) {
+            return std::all_of(r.completions.begin(), r.completions.end(), [&](const auto& c) { return (*c).*flag; });
+        };
+        if (!r.ended && all(&Completion::ended)) {
+            r.ended = true;
+            ++ended;
+            completions += r.completions.size();
+        }
+        it = r.ended && all(&Completion::retired) ? live_.erase(it) : std::next(it);
+    }
+    if (ended == 0) return;
+    const std::lock_guard lock(mutex_);
+    open_requests_ -= ended;
+    open_completions_ -= completions;
+    settled_.notify_all();
+}
+
+void Engine::push(Request& r, Event event) {
+    if (!r.events->push(std::move(event)) || r.paused) return;
+    r.paused = true;
+    count(Metric::paused_readers, 1);
+    for (auto& c : r.completions) c->sequence.paused = true;
+}
+
+void Engine::publish_load() {
+    SchedulerLoad l = scheduler_.load();
+    count(Metric::requests_running, double(l.running));
+    count(Metric::requests_waiting, double(l.waiting));
+    count(Metric::cache_usage, l.pages_used);
+    count(Metric::prefix_blocks, double(l.prefix.blocks));
+    count(Metric::prefix_boundary_states, double(l.prefix.boundary_states));
+    if (l.preemptions > counted_preemptions_) {
+        count(Metric::preemptions, double(l.preemptions - counted_preemptions_));
+        counted_preemptions_ = l.preemptions;
+    }
+    const std::lock_guard lock(mutex_);
+    load_ = l;
+}
+
+void Engine::count(Metric metric, double value, std::string_view label) const {
+    if (metrics_) metrics_->update(metric, value, label);
+}
+
+void Engine::log(dsv4_log_level level, std::string_view message) const {
+    if (log_) log_(level, message);
+}
+
+} // namespace dsv4::engine
