@@ -150,7 +150,7 @@ std::string inspect_text(const Candidate& c) {
     if (!c.manifest) return text;
     const auto& m = *c.manifest;
     if (!m.options.empty()) {
-        text += fmt::format("\noptions, set in [plugins.{}]\n", m.name);
+        text += fmt::format("\noptions, set in [plugins.options.{}]\n", m.name);
         std::vector<Row> rows;
         for (const auto& o : m.options) rows.push_back({"  " + o.name, describe(o)}), rows.push_back({"", o.help});
         text += table(rows);

@@ -90,7 +90,7 @@ Result<host::OptionValues> resolve_options(const Manifest& manifest, const plan:
     if (problems.empty()) return values;
     return Error{Code::invalid,
                  fmt::format("the options of plugin {} are wrong: {}", manifest.name, fmt::join(problems, "; ")),
-                 fmt::format("correct [plugins.{0}]; `dsv4 plugins inspect {0}` lists the options", manifest.name)};
+                 fmt::format("correct [plugins.options.{0}]; `dsv4 plugins inspect {0}` lists the options", manifest.name)};
 }
 
 } // namespace dsv4::plugin
