@@ -12,6 +12,8 @@ command -v abidw >/dev/null || { echo "check_abi: abidw is missing; install the 
 
 # Structs whose size travels beside them (row_bytes, slot_bytes, result_bytes, ...).
 strided="dsv4_row dsv4_batch_slot dsv4_result"
+# Structs that stand in arrays or inside others and grow into their reserved words only (dsv4/abi.h, struct rule).
+fixed="dsv4_device_info dsv4_weight dsv4_state_layout dsv4_sampling"
 
 # layout HEADERS XML MACROS
 layout() {
@@ -23,7 +25,7 @@ layout() {
 }
 
 compare() {
-  python3 "$root/tests/abi/compare.py" "$root/tests/abi/baseline.xml" "$1" "$root/tests/abi/baseline_macros.txt" "$2" --strided $strided
+  python3 "$root/tests/abi/compare.py" "$root/tests/abi/baseline.xml" "$1" "$root/tests/abi/baseline_macros.txt" "$2" --strided $strided --fixed $fixed
 }
 
 headers=$root/sdk/include
@@ -54,11 +56,14 @@ case ${1:-} in
   }
   try "append a function" parser.h 's/^\} dsv4_parser_table;/    void (*extra)(void* self);\n} dsv4_parser_table;/' ok
   try "append an enumerator" parser.h 's/(DSV4_FINISH_TOOL_CALLS = 3)/\1, DSV4_FINISH_NEW = 4/' ok
+  try "use a reserved word" backend.h '/^typedef struct dsv4_weight \{/,/^\} dsv4_weight/s/uint64_t reserved\[4\]/uint64_t extra;\n    uint64_t reserved[3]/' ok
+  try "grow a fixed struct with struct_size" backend.h 's/^\} dsv4_sampling;/    uint64_t extra;\n} dsv4_sampling;/' "dsv4_sampling is of fixed size"
+  try "leave padding at the end" parser.h 's/^\} dsv4_parser_table;/    int32_t extra;\n} dsv4_parser_table;/' "dsv4_parser_table ends with 32 bits of padding"
   try "insert a member" parser.h 's/^(    int32_t malformed;)/    int32_t extra;\n\1/' "dsv4_completion_end.malformed moved"
   try "remove a member" spec.h '/needs_draft_window/d' "dsv4_spec_info.needs_draft_window is gone"
   try "change a parameter" parser.h 's/int32_t stopped_by, dsv4_delta_sink/int64_t stopped_by, dsv4_delta_sink/' "dsv4_parser_table.stream_finish was"
   try "renumber an enumerator" parser.h 's/DSV4_FINISH_LENGTH = 2/DSV4_FINISH_LENGTH = 5/' "DSV4_FINISH_LENGTH was 2"
-  try "grow a fixed struct" abi.h 's/^\} dsv4_str;/    size_t extra;\n} dsv4_str;/' "dsv4_str has no struct_size"
+  try "grow a fixed struct" abi.h 's/^\} dsv4_str;/    size_t extra;\n} dsv4_str;/' "dsv4_str is of fixed size"
   try "change a flag" backend.h 's/DSV4_ROW_PAD 8u/DSV4_ROW_PAD 32u/' "DSV4_ROW_PAD was 8u"
   echo "check_abi: self-test passed"
   ;;
