@@ -81,7 +81,7 @@ struct Writer {
         o.attributes["rope_dim"] = get("qk_rope_head_dim");
         o.attributes["rope_theta"] = compressed ? real("compress_rope_theta") : real("rope_theta");
         o.attributes["rope_factor"] = compressed ? scaling["factor"].get<double>() : 1.0;
-        o.attributes["rope_original"] = scaling["original_max_position_embeddings"].get<double>();
+        o.attributes["rope_original"] = scaling["original_max_position_embeddings"].get<std::int64_t>();
         o.attributes["rope_beta_fast"] = scaling["beta_fast"].get<double>();
         o.attributes["rope_beta_slow"] = scaling["beta_slow"].get<double>();
     }

@@ -204,7 +204,7 @@ std::shared_ptr<const RopeTable> Builder::rope(std::size_t width) const {
     if (p.dim % 2 != 0) refuse("attribute 'rope_dim' must be even");
     p.theta = op_.number("rope_theta");
     p.factor = op_.number("rope_factor");
-    p.original_positions = op_.number("rope_original");
+    p.original_positions = static_cast<double>(op_.integer("rope_original"));
     p.beta_fast = op_.number("rope_beta_fast");
     p.beta_slow = op_.number("rope_beta_slow");
     if (!(p.theta > 1) || !std::isfinite(p.theta)) refuse("attribute 'rope_theta' must be above 1");

@@ -250,7 +250,7 @@ void Session::work() {
             for (QueuedWork& w : t.works) {
                 workspace_bytes_ = std::max(workspace_bytes_, w.executable->buffer_bytes());
                 for (Step& s : w.executable->steps) {
-                    auto& [calls, seconds] = used_[s.label];
+                    auto& [calls, seconds] = used_[{s.label, w.executable->numerics.wide()}];
                     calls += s.calls;
                     seconds += s.seconds;
                     s.calls = 0;
@@ -294,9 +294,8 @@ std::span<const dsv4_kernel_use> Session::kernels() {
     kernel_report_.clear();
     kernel_names_.reserve(used_.size());
     for (const auto& [op, use] : used_) {
-        kernel_names_.push_back(op);
-        kernel_report_.push_back(
-            {sdk::str(kernel_names_.back()), sdk::str(names[accum_ == Accum::f64]), use.first, use.second});
+        kernel_names_.push_back(op.first);
+        kernel_report_.push_back({sdk::str(kernel_names_.back()), sdk::str(names[op.second]), use.first, use.second});
     }
     used_.clear();
     return kernel_report_;

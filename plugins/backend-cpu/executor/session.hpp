@@ -104,7 +104,8 @@ class Session final : public sdk::Session {
     std::deque<dsv4_ticket> queue_;
     dsv4_ticket last_ticket_ = 0;
     bool closing_ = false;
-    std::map<std::string, std::pair<std::uint64_t, double>> used_; // op -> calls, seconds since the last report
+    // (op, double sums) -> calls, seconds since the last report
+    std::map<std::pair<std::string, bool>, std::pair<std::uint64_t, double>> used_;
     std::vector<std::string> kernel_names_;
     std::vector<dsv4_kernel_use> kernel_report_;
     std::uint64_t workspace_bytes_ = 0;

@@ -21,7 +21,6 @@ std::size_t at(std::int64_t v) { return static_cast<std::size_t>(v); }
 bool part_bytes(const dsv4_format& f, std::int64_t rows, std::int64_t cols, std::uint64_t& data, std::uint64_t& scale) {
     WeightFormat format;
     if (matrix_format(f, format)) {
-        if (format == WeightFormat::fp4_block32 && cols % 2 != 0) return false;
         data = payload_bytes(format, at(rows), at(cols));
         scale = scale_bytes(format, at(rows), at(cols));
         return true;

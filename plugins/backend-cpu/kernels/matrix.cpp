@@ -54,35 +54,43 @@ DSV4_CPU_INLINE void decode_e2m1(const Words& codes, float scale, Floats& out) {
     out = reinterpret_cast<Floats>(bits) * scale;
 }
 
-DSV4_CPU_CLONES void from_e4m3(const std::uint8_t* in, float scale, float* out, std::size_t n) {
-    std::size_t i = 0;
+// A whole row, block by block. Every value is the exact product of element and scale, in vectors or not.
+DSV4_CPU_CLONES void from_e4m3(const std::uint8_t* in, const std::uint8_t* scales, float* out, std::size_t cols) {
     Words codes;
     Floats values;
-    for (; i + lanes <= n; i += lanes) {
-        load_codes(in + i, codes);
-        decode_e4m3(codes, scale, values);
-        std::memcpy(out + i, &values, sizeof values);
+    for (std::size_t at = 0; at < cols; at += fp8_block) {
+        const float scale = e8m0_decode(scales[at / fp8_block]);
+        const std::size_t end = std::min(at + fp8_block, cols);
+        std::size_t i = at;
+        for (; i + lanes <= end; i += lanes) {
+            load_codes(in + i, codes);
+            decode_e4m3(codes, scale, values);
+            std::memcpy(out + i, &values, sizeof values);
+        }
+        for (; i < end; ++i) out[i] = e4m3_decode(in[i]) * scale;
     }
-    for (; i < n; ++i) out[i] = e4m3_decode(in[i]) * scale;
 }
 
-DSV4_CPU_CLONES void from_e2m1(const std::uint8_t* in, float scale, float* out, std::size_t bytes) {
-    std::size_t i = 0;
+DSV4_CPU_CLONES void from_e2m1(const std::uint8_t* in, const std::uint8_t* scales, float* out, std::size_t cols) {
+    static_assert(fp4_block == 2 * lanes);
     Words codes;
     Floats low, high;
-    for (; i + lanes <= bytes; i += lanes) {
-        load_codes(in + i, codes);
+    std::size_t at = 0;
+    for (; at + fp4_block <= cols; at += fp4_block) { // a block is one vector of bytes
+        const float scale = e8m0_decode(scales[at / fp4_block]);
+        load_codes(in + at / 2, codes);
         decode_e2m1(codes & 15u, scale, low);
         decode_e2m1(codes >> 4, scale, high);
         const Floats first = __builtin_shufflevector(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
         const Floats second =
             __builtin_shufflevector(low, high, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-        std::memcpy(out + 2 * i, &first, sizeof first);
-        std::memcpy(out + 2 * i + lanes, &second, sizeof second);
+        std::memcpy(out + at, &first, sizeof first);
+        std::memcpy(out + at + lanes, &second, sizeof second);
     }
-    for (; i < bytes; ++i) {
-        out[2 * i] = e2m1_decode(in[i] & 15u) * scale;
-        out[2 * i + 1] = e2m1_decode(static_cast<std::uint8_t>(in[i] >> 4)) * scale;
+    for (; at < cols; ++at) {
+        const std::uint8_t byte = in[at / 2];
+        const auto code = static_cast<std::uint8_t>(at % 2 == 0 ? byte & 15u : byte >> 4);
+        out[at] = e2m1_decode(code) * e8m0_decode(scales[at / fp4_block]);
     }
 }
 
@@ -93,7 +101,7 @@ std::size_t payload_bytes(WeightFormat format, std::size_t rows, std::size_t col
     case WeightFormat::f32: return rows * cols * 4;
     case WeightFormat::bf16: return rows * cols * 2;
     case WeightFormat::fp8_block128: return rows * cols;
-    case WeightFormat::fp4_block32: return rows * (cols / 2);
+    case WeightFormat::fp4_block32: return rows * ((cols + 1) / 2);
     }
     return 0;
 }
@@ -113,21 +121,14 @@ const float* dequantise_row(const Matrix& matrix, std::size_t row, float* scratc
     case WeightFormat::bf16:
         from_bf16(static_cast<const std::uint16_t*>(matrix.data) + row * cols, scratch, cols);
         return scratch;
-    case WeightFormat::fp8_block128: {
-        const auto* codes = static_cast<const std::uint8_t*>(matrix.data) + row * cols;
-        const auto* scales = matrix.scales + row / fp8_block * blocks(cols, fp8_block);
-        for (std::size_t at = 0; at < cols; at += fp8_block)
-            from_e4m3(codes + at, e8m0_decode(scales[at / fp8_block]), scratch + at, std::min(fp8_block, cols - at));
+    case WeightFormat::fp8_block128:
+        from_e4m3(static_cast<const std::uint8_t*>(matrix.data) + row * cols,
+                  matrix.scales + row / fp8_block * blocks(cols, fp8_block), scratch, cols);
         return scratch;
-    }
-    case WeightFormat::fp4_block32: {
-        const auto* codes = static_cast<const std::uint8_t*>(matrix.data) + row * (cols / 2);
-        const auto* scales = matrix.scales + row * blocks(cols, fp4_block);
-        for (std::size_t at = 0; at < cols; at += fp4_block)
-            from_e2m1(codes + at / 2, e8m0_decode(scales[at / fp4_block]), scratch + at,
-                      std::min(fp4_block, cols - at) / 2);
+    case WeightFormat::fp4_block32:
+        from_e2m1(static_cast<const std::uint8_t*>(matrix.data) + row * ((cols + 1) / 2),
+                  matrix.scales + row * blocks(cols, fp4_block), scratch, cols);
         return scratch;
-    }
     }
     return scratch;
 }

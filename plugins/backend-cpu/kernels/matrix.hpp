@@ -22,7 +22,7 @@ struct Matrix {
     const std::uint8_t* scales = nullptr;
 };
 
-// Bytes of the payload and of the scales of such a matrix; cols of fp4_block32 must be even.
+// Bytes of the payload and of the scales of such a matrix; a row of an odd number of FP4 elements ends in half a byte.
 std::size_t payload_bytes(WeightFormat format, std::size_t rows, std::size_t cols);
 std::size_t scale_bytes(WeightFormat format, std::size_t rows, std::size_t cols);
 
