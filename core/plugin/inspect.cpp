@@ -83,6 +83,24 @@ std::string table(const std::vector<Row>& rows) {
     return text;
 }
 
+// Words after two spaces, broken before column `width`; later lines are indented as far as the first word.
+std::string wrapped(const std::vector<std::string>& words, std::size_t indent, std::size_t width) {
+    std::string text(2, ' ');
+    std::size_t column = indent + 2;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (i && column + 1 + words[i].size() > width) {
+            text += "\n" + std::string(indent + 2, ' ');
+            column = indent + 2;
+        } else if (i) {
+            text += ' ';
+            ++column;
+        }
+        text += words[i];
+        column += words[i].size();
+    }
+    return text;
+}
+
 void append_refusal(std::string& text, const Error& e, std::string_view indent) {
     text += fmt::format("{}refused: {}\n", indent, e.message);
     if (!e.fix.empty()) text += fmt::format("{}fix: {}\n", indent, e.fix);
@@ -166,7 +184,7 @@ std::string inspect_text(const Candidate& c) {
         const std::array<std::pair<std::string_view, const std::vector<std::string>*>, 3> lists{
             {{"capabilities", &t.capabilities}, {"ops", &t.ops}, {"types", &t.types}}};
         for (const auto& [name, list] : lists)
-            if (!list->empty()) text += fmt::format("  {:<12}  {}\n", name, fmt::join(*list, " "));
+            if (!list->empty()) text += fmt::format("  {:<12}{}\n", name, wrapped(*list, 14, 100));
     }
     return text;
 }
