@@ -299,8 +299,8 @@ void Engine::land_oldest() {
     landed_.clear();
     scheduler_.landed(*flight.plan, result, landed_);
     const std::uint64_t now = now_us();
-    for (const Landed& l : landed_) take_token(l, now);
     count(Metric::generation_tokens, double(landed_.size()));
+    for (const Landed& l : landed_) take_token(l, now);
     if (!flights_.empty()) supply_masks(flights_.front()); // its device waits
 }
 
@@ -447,6 +447,7 @@ void Engine::fail_all(const Error& error) {
         r->ended = true;
         r->events->push(std::move(event));
     }
+    scheduler_.abandon();
     const std::lock_guard lock(mutex_);
     open_requests_ = open_completions_ = 0;
     settled_.notify_all();

@@ -6,6 +6,7 @@
 namespace dsv4::engine {
 
 void Scheduler::landed(const Plan& plan, const runtime::TicketResult& result, std::vector<Landed>& out) {
+    changed_ = true;
     std::vector<const runtime::TicketResult::Token*> tokens(plan.items.size(), nullptr);
     std::vector<const runtime::TicketResult::RowError*> errors(plan.items.size(), nullptr);
     auto item_of = [&](std::int32_t slot) {

@@ -33,12 +33,17 @@ Scheduler::Scheduler(SchedulerOptions options, std::vector<state::KindRule> rule
     for (std::uint32_t i = options_.slots; i > 0; --i) free_slots_.push_back(std::int32_t(i - 1));
 }
 
-Scheduler::~Scheduler() {
-    for (Queue* queue : {&running_, &waiting_})
+void Scheduler::abandon() {
+    for (Queue* queue : {&running_, &waiting_}) {
         for (Sequence* s : *queue) {
             s->boundary.reset();
             s->pages.reset(); // they refer to the pools
         }
+        queue->clear();
+    }
+    forking_ = 0;
+    retired_.clear();
+    admitted_.clear();
 }
 
 std::int64_t Scheduler::capacity_positions() const noexcept {

@@ -68,7 +68,7 @@ class Scheduler {
   public:
     // `pages[i]` is the size of the pool of rules[i]. Throws Failure when one sequence could never run.
     Scheduler(SchedulerOptions options, std::vector<state::KindRule> rules, std::vector<std::uint32_t> pages);
-    ~Scheduler();
+    ~Scheduler() { abandon(); }
 
     // Positions that the growing pools can hold for one sequence.
     std::int64_t capacity_positions() const noexcept;
@@ -86,7 +86,9 @@ class Scheduler {
     // First admissions since the last call.
     std::vector<Sequence*> take_admitted();
 
-    // True when something left since the last plan, so that another plan may find more to run.
+    // Forgets every sequence, whatever is in flight: for when the backend is lost.
+    void abandon();
+    // True when something landed or left since the last plan, so that another plan may find more to run.
     bool changed() const noexcept { return changed_; }
     bool idle() const noexcept { return running_.empty() && waiting_.empty() && forking_ == 0; }
     SchedulerLoad load() const;
