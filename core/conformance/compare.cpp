@@ -35,14 +35,6 @@ double quantile(std::vector<double> v, double q) {
     return v[at];
 }
 
-void merge(Distance& worst, const Distance& d) {
-    worst.median = std::max(worst.median, d.median);
-    worst.p90 = std::max(worst.p90, d.p90);
-    worst.largest = std::max(worst.largest, d.largest);
-    worst.unequal = std::max(worst.unequal, d.unequal);
-    worst.rows += d.rows;
-}
-
 const Tolerance& tolerance_of(const Case& check, const std::string& output) {
     auto it = check.tolerances.find(output);
     if (it == check.tolerances.end()) it = check.tolerances.find("");
@@ -65,94 +57,109 @@ std::string verdict(const Distance& d, const Tolerance& t, bool integers) {
     return "";
 }
 
-} // namespace
+// The rows of one output so far.
+struct Tally {
+    std::vector<double> rows; // rms(difference) / rms(reference)
+    double largest = 0;
+    std::size_t elements = 0, unequal = 0;
+    std::size_t worst_step = 0; // where the largest row difference was
 
-Distance distance(const program::Value& value, const Bytes& got, const Bytes& wanted, bool as_sets) {
-    Distance d;
-    std::size_t width = 1;
-    for (std::size_t i = 1; i < value.dims.size(); ++i) width *= std::size_t(value.dims[i]);
-    const std::size_t element_bytes = program::element_bytes(value.element);
-    const std::size_t rows = wanted.size() / (width * element_bytes);
-    d.rows = rows;
-    if (got.size() != wanted.size()) return {INFINITY, INFINITY, INFINITY, 1, rows};
-    if (value.element == DSV4_I32) {
-        std::size_t unequal = 0;
-        for (std::size_t r = 0; r < rows; ++r) {
-            std::vector<std::int32_t> a(width), b(width);
-            for (std::size_t i = 0; i < width; ++i) {
-                a[i] = integer_at(got, r * width + i);
-                b[i] = integer_at(wanted, r * width + i);
-            }
-            if (as_sets) {
-                std::sort(a.begin(), a.end());
-                std::sort(b.begin(), b.end());
-                std::vector<std::int32_t> only_b;
-                std::set_difference(b.begin(), b.end(), a.begin(), a.end(), std::back_inserter(only_b));
-                unequal += only_b.size();
-            } else
-                for (std::size_t i = 0; i < width; ++i) unequal += a[i] != b[i];
-        }
-        d.unequal = rows ? double(unequal) / double(rows * width) : 0;
-        return d;
+    Distance distance() const {
+        return {quantile(rows, 0.5), quantile(rows, 0.9), largest, elements ? double(unequal) / double(elements) : 0};
     }
-    std::vector<double> by_row;
-    for (std::size_t r = 0; r < rows; ++r) {
+};
+
+void add_integers(Tally& tally, std::size_t width, const Bytes& got, const Bytes& wanted, bool as_sets) {
+    for (std::size_t r = 0; r < wanted.size() / (width * 4); ++r) {
+        std::vector<std::int32_t> a(width), b(width);
+        for (std::size_t i = 0; i < width; ++i) {
+            a[i] = integer_at(got, r * width + i);
+            b[i] = integer_at(wanted, r * width + i);
+        }
+        if (as_sets) {
+            std::sort(a.begin(), a.end());
+            std::sort(b.begin(), b.end());
+            std::vector<std::int32_t> only_b;
+            std::set_difference(b.begin(), b.end(), a.begin(), a.end(), std::back_inserter(only_b));
+            tally.unequal += only_b.size();
+        } else
+            for (std::size_t i = 0; i < width; ++i) tally.unequal += a[i] != b[i];
+        tally.elements += width;
+    }
+}
+
+void add_floats(Tally& tally, std::size_t step, dsv4_element element, std::size_t width, const Bytes& got,
+                const Bytes& wanted) {
+    constexpr double tiny = std::numeric_limits<float>::min();
+    for (std::size_t r = 0; r < wanted.size() / (width * program::element_bytes(element)); ++r) {
         double difference = 0, reference = 0, largest = 0, top = 0;
         bool broken = false;
-        for (std::size_t i = r * width; i < (r + 1) * width; ++i) {
-            const double a = element_at(got, value.element, i), b = element_at(wanted, value.element, i);
-            if (a == b) { // equal infinities too
-                reference += std::isfinite(b) ? b * b : 0;
-                if (std::isfinite(b)) top = std::max(top, std::fabs(b));
-                continue;
-            }
-            if (!std::isfinite(a) || !std::isfinite(b)) {
-                broken = true;
-                break;
-            }
+        for (std::size_t i = r * width; i < (r + 1) * width && !broken; ++i) {
+            const double a = element_at(got, element, i), b = element_at(wanted, element, i);
+            const bool both_finite = std::isfinite(a) && std::isfinite(b);
+            broken = !both_finite && !(a == b); // equal infinities are equal
+            if (!both_finite) continue;
             difference += (a - b) * (a - b);
             reference += b * b;
             largest = std::max(largest, std::fabs(a - b));
             top = std::max(top, std::fabs(b));
         }
-        const double tiny = std::numeric_limits<float>::min();
-        by_row.push_back(broken ? INFINITY : std::sqrt(difference / std::max(reference, tiny)));
-        d.largest = std::max(d.largest, broken ? INFINITY : largest / std::max(top, tiny));
+        const double row = broken ? INFINITY : std::sqrt(difference / std::max(reference, tiny));
+        if (tally.rows.empty() || row > *std::max_element(tally.rows.begin(), tally.rows.end()))
+            tally.worst_step = step;
+        tally.rows.push_back(row);
+        tally.largest = std::max(tally.largest, broken ? INFINITY : largest / std::max(top, tiny));
     }
-    d.median = quantile(by_row, 0.5);
-    d.p90 = quantile(by_row, 0.9);
-    return d;
 }
 
+void add_tokens(Tally& tally, const std::vector<runtime::TicketResult::Token>& a,
+                const std::vector<runtime::TicketResult::Token>& b) {
+    tally.elements += std::max(a.size(), b.size());
+    if (a.size() != b.size()) {
+        tally.unequal += std::max(a.size(), b.size());
+        return;
+    }
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const dsv4_result &x = a[i].result, &y = b[i].result;
+        tally.unequal += x.token != y.token || x.slot != y.slot || x.position != y.position || x.flags != y.flags ||
+                         x.accepted != y.accepted || x.row != y.row || a[i].top.size() != b[i].top.size();
+    }
+}
+
+} // namespace
+
 Comparison compare(const Case& check, const CaseOutput& got, const CaseOutput& wanted) {
+    std::map<std::string, Tally> tallies;
+    std::map<std::string, bool> integers;
     Comparison result;
-    auto fail = [&](std::size_t step, const std::string& output, const std::string& why) {
-        if (result.failure.empty()) result.failure = "step " + std::to_string(step) + ", " + output + ": " + why;
-    };
     for (std::size_t s = 0; s < check.steps.size(); ++s) {
         if (!check.steps[s].compared) continue;
         const program::Program& program = check.programs[check.steps[s].program];
         for (const auto& [name, bytes] : wanted.steps[s].values) {
             const program::Value& value = program.values[program.find_value(name)];
-            const Tolerance& t = tolerance_of(check, name);
-            const Distance d = distance(value, got.steps[s].values.at(name), bytes, t.as_sets);
-            merge(result.worst, d);
-            if (const std::string why = verdict(d, t, value.element == DSV4_I32); !why.empty()) fail(s, name, why);
+            std::size_t width = 1;
+            for (std::size_t i = 1; i < value.dims.size(); ++i) width *= std::size_t(value.dims[i]);
+            integers[name] = value.element == DSV4_I32;
+            if (integers[name])
+                add_integers(tallies[name], width, got.steps[s].values.at(name), bytes,
+                             tolerance_of(check, name).as_sets);
+            else
+                add_floats(tallies[name], s, value.element, width, got.steps[s].values.at(name), bytes);
         }
-        const auto& a = got.steps[s].tokens;
-        const auto& b = wanted.steps[s].tokens;
-        if (a.empty() && b.empty()) continue;
-        std::size_t unequal = a.size() == b.size() ? 0 : std::max(a.size(), b.size());
-        if (a.size() == b.size())
-            for (std::size_t i = 0; i < a.size(); ++i)
-                unequal += a[i].result.token != b[i].result.token || a[i].result.slot != b[i].result.slot ||
-                           a[i].result.position != b[i].result.position || a[i].result.flags != b[i].result.flags ||
-                           a[i].result.accepted != b[i].result.accepted || a[i].top.size() != b[i].top.size();
-        Distance d;
-        d.unequal = double(unequal) / double(std::max(a.size(), b.size()));
-        merge(result.worst, d);
-        if (const std::string why = verdict(d, tolerance_of(check, "tokens"), true); !why.empty())
-            fail(s, "emitted tokens", why);
+        if (!got.steps[s].tokens.empty() || !wanted.steps[s].tokens.empty()) {
+            add_tokens(tallies["tokens"], got.steps[s].tokens, wanted.steps[s].tokens);
+            integers["tokens"] = true;
+        }
+    }
+    for (const auto& [name, tally] : tallies) {
+        const Distance d = tally.distance();
+        result.worst.median = std::max(result.worst.median, d.median);
+        result.worst.p90 = std::max(result.worst.p90, d.p90);
+        result.worst.largest = std::max(result.worst.largest, d.largest);
+        result.worst.unequal = std::max(result.worst.unequal, d.unequal);
+        const std::string why = verdict(d, tolerance_of(check, name), integers[name]);
+        if (!why.empty() && result.failure.empty())
+            result.failure = name + ": " + why + " (worst in step " + std::to_string(tally.worst_step) + ")";
     }
     return result;
 }

@@ -11,16 +11,14 @@ namespace dsv4::conformance {
 struct Distance {
     double median = 0, p90 = 0, largest = 0; // floating outputs, as in Tolerance; NaN on either side: infinity
     double unequal = 0;                      // integer outputs: 1 - share of equal elements
-    std::size_t rows = 0;
 };
 
 struct Comparison {
     Distance worst;      // over all outputs of the case
-    std::string failure; // empty, or which output of which step is off and by how much
+    std::string failure; // empty, or which output is off and by how much
 };
 
-Distance distance(const program::Value& value, const Bytes& got, const Bytes& wanted, bool as_sets);
-
+// Judges each output over the rows of all compared steps together, so that one row of a short step is no quantile.
 Comparison compare(const Case& check, const CaseOutput& got, const CaseOutput& wanted);
 
 // Bit equality of all compared outputs and tokens; empty, or the first difference.

@@ -50,12 +50,6 @@ class ActivationBuffer {
     std::vector<unsigned char> bytes_;
 };
 
-// Best-first picks with -1 behind them, to ascending order with -1 behind them.
-void sort_picks(std::int32_t* picks, std::size_t count) {
-    auto* end = std::find(picks, picks + count, -1);
-    std::sort(picks, end);
-}
-
 } // namespace
 
 Score score(BackendSession& session, const model::Geometry& geometry, const lower::WeightTable& weights,
@@ -160,7 +154,8 @@ Score score(BackendSession& session, const model::Geometry& geometry, const lowe
             buffer.load(result.streams[layer].data() + std::size_t(begin) * stream_width, count * stream_width);
     }
     for (auto& [layer, picks] : result.picks)
-        for (std::size_t t = 0; t < tokens.size(); ++t) sort_picks(picks.data() + t * topk, topk);
+        for (std::size_t t = 0; t < tokens.size(); ++t)
+            std::sort(picks.data() + t * topk, picks.data() + (t + 1) * topk);
     for (std::size_t t = 0; t < result.argmax.size(); ++t) {
         const float* row = result.logits.data() + t * vocab;
         result.argmax[t] = std::int32_t(std::max_element(row, row + vocab) - row);

@@ -26,7 +26,7 @@ struct Score {
     std::vector<float> logits;                      // [T, V]
     std::vector<std::int32_t> argmax;               // [T], lowest id wins ties
     std::map<int, std::vector<float>> streams;      // layer -> [T, n, D]
-    std::map<int, std::vector<std::int32_t>> picks; // layer -> [T, K] ascending, -1 after the last
+    std::map<int, std::vector<std::int32_t>> picks; // layer -> [T, K] ascending, -1 (none) first
 };
 
 // Allocates state for the sequence (replacing the session's) and runs it. Weights must be loaded. Throws Failure.

@@ -119,7 +119,7 @@ std::vector<dsv4_state_layout> layouts(const program::Program& p) {
 
 // ---------------------------------------------------------------- Programs
 
-constexpr std::string_view rotation = "rope_dim:i rope_theta:f rope_factor:f rope_original:f rope_beta_fast:f "
+constexpr std::string_view rotation = "rope_dim:i rope_theta:f rope_factor:f rope_original:i rope_beta_fast:f "
                                       "rope_beta_slow:f";
 struct KnownOp {
     std::string_view name, attributes; // name:type, a space between; i int, f float, t text
