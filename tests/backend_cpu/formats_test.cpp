@@ -118,7 +118,8 @@ TEST_CASE("E8M0 scales and exp_ceil", "[formats]") {
 }
 
 TEST_CASE("block quantisers with short groups, floors, ties and outliers", "[formats]") {
-    for (const auto& c : vectors("blocks")["cases"]) {
+    const json file = vectors("blocks");
+    for (const auto& c : file["cases"]) {
         INFO(c["name"].get<std::string>());
         const bool fp8 = c["format"] == "e4m3";
         const auto group = c["group"].get<std::size_t>();
