@@ -15,6 +15,17 @@ std::optional<OptionValue> convert(const OptionSpec& spec, const plan::Option& o
     const auto& v = option.value;
     switch (spec.type) {
     case OptionType::string:
+        // A list of texts is one a line, for options that take several.
+        if (auto* list = std::get_if<plan::OptionList>(&v)) {
+            std::string lines;
+            for (const auto& item : *list) {
+                auto* s = std::get_if<std::string>(&item.value);
+                if (!s || s->find('\n') != std::string::npos) return std::nullopt;
+                lines += (lines.empty() ? "" : "\n") + *s;
+            }
+            return lines;
+        }
+        [[fallthrough]];
     case OptionType::enumeration:
         if (auto* s = std::get_if<std::string>(&v)) return *s;
         break;
@@ -88,9 +99,9 @@ Result<host::OptionValues> resolve_options(const Manifest& manifest, const plan:
             problems.push_back(fmt::format("option \"{}\" has no default and must be set", spec.name));
     }
     if (problems.empty()) return values;
-    return Error{Code::invalid,
-                 fmt::format("the options of plugin {} are wrong: {}", manifest.name, fmt::join(problems, "; ")),
-                 fmt::format("correct [plugins.options.{0}]; `dsv4 plugins inspect {0}` lists the options", manifest.name)};
+    return Error{
+        Code::invalid, fmt::format("the options of plugin {} are wrong: {}", manifest.name, fmt::join(problems, "; ")),
+        fmt::format("correct [plugins.options.{0}]; `dsv4 plugins inspect {0}` lists the options", manifest.name)};
 }
 
 } // namespace dsv4::plugin
