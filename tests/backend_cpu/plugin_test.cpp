@@ -663,6 +663,44 @@ TEST_CASE("calls out of order and bad weights are refused", "[plugin]") {
     CHECK(memory.state_bytes > 0);
 }
 
+TEST_CASE("draft rows leave the target's state alone", "[plugin]") {
+    const auto model = program_model(golden_a, DSV4_SERVE, false);
+    const Plugin plugin("f32");
+    Client client(plugin);
+    client.load(model.weights);
+    client.allocate(model.program, 2, 128);
+    auto* executable = client.compile(model.program);
+    const std::vector<std::int32_t> prompt{3, 141, 59, 26, 535, 897, 93};
+    const auto expected = feed(client, model, executable, prompt, {7}, 0).logits;
+    feed(client, model, executable, {prompt.begin(), prompt.begin() + 6}, {6}, 1);
+    // Rows of another token on positions 2 and 3, as drafts: nothing of them may remain.
+    Client::Item item{executable, {{1}}, {given(0, 7, 2, DSV4_ROW_DRAFT), given(0, 7, 3, DSV4_ROW_DRAFT)}};
+    REQUIRE(client.run(item).errors.empty());
+    Client::Outputs outputs{{"logits", std::vector<std::uint8_t>(model.vocabulary * 4)}};
+    // Position 6 relative to the record: drafts committed nothing.
+    item.rows = {{0, DSV4_INPUT_GIVEN, prompt[6], DSV4_ROW_LOGITS | DSV4_ROW_RELATIVE, 0}};
+    item.outputs = &outputs;
+    REQUIRE(client.run(item).errors.empty());
+    const auto got = values_of<float>(outputs.at("logits"));
+    CHECK(std::equal(got.begin(), got.end(), expected.end() - static_cast<std::ptrdiff_t>(model.vocabulary)));
+}
+
+TEST_CASE("an executable does not outlive the state it was compiled for", "[plugin]") {
+    const auto serve = program_model(golden_a, DSV4_SERVE, true), score = program_model(golden_a, DSV4_SCORE, true);
+    const Plugin plugin("f32");
+    Client client(plugin);
+    client.load(serve.weights);
+    client.allocate(serve.program, 1, 64);
+    auto* executable = client.compile(serve.program);
+    CHECK_THAT(failure_of([&] { client.compile(score.program); }).error().message, ContainsSubstring("state_alloc"));
+    client.allocate(serve.program, 2, 128); // larger pools, the same layouts
+    const Client::Item item{executable, {{1, true}}, {given(0, 1, 0, DSV4_ROW_LOGITS)}};
+    CHECK(client.run(item).tokens.size() == 1);
+    client.allocate(score.program, 2, 128);
+    CHECK_THAT(failure_of([&] { client.submit({item}); }).error().message, ContainsSubstring("another state"));
+    client.compile(score.program);
+}
+
 TEST_CASE("closing gives up on a ticket that waits for its mask", "[plugin]") {
     const Plugin plugin("f32");
     const auto model = program_model(golden_a, DSV4_SERVE, true);

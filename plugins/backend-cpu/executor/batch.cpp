@@ -9,6 +9,8 @@
 namespace dsv4::cpu {
 namespace {
 
+constexpr std::int64_t max_position = std::int64_t{1} << 40;
+
 [[noreturn]] void refuse(const std::string& why) {
     throw Failure(Code::invalid, "the batch cannot be submitted: " + why);
 }
@@ -31,7 +33,8 @@ BatchSlot copy_slot(const dsv4_batch_slot& from, const StateStore& state, std::u
     if ((from.flags & ~DSV4_SLOT_RESET) != 0) refuse(label + " has unknown flags");
     to.reset = (from.flags & DSV4_SLOT_RESET) != 0;
     to.committed = from.committed;
-    if (to.reset && to.committed < 0) refuse(label + " starts at a negative length");
+    if (to.reset && (to.committed < 0 || to.committed > max_position))
+        refuse(label + " starts at an impossible length");
     const KindLayout* counts = state.layout(DSV4_STATE_TOKEN_COUNTS);
     if (from.sampling) {
         to.sampling = read_sampling(*from.sampling);
@@ -71,7 +74,7 @@ void check_rows(const Batch& batch) {
         if ((r.flags & ~known) != 0) refuse(label + " has unknown flags");
         if (r.input < DSV4_INPUT_GIVEN || r.input > DSV4_INPUT_NOISE) refuse(label + " has an unknown kind of input");
         if (r.input == DSV4_INPUT_DRAFT && r.token < 0) refuse(label + " names a negative draft");
-        if (r.position > (std::int64_t{1} << 40)) refuse(label + " has an impossible position");
+        if (r.position > max_position || r.position < -max_position) refuse(label + " has an impossible position");
         const auto slot = static_cast<std::size_t>(r.slot);
         const bool follows = i > 0 && batch.rows[i - 1].slot == r.slot;
         if (!follows && seen[slot]) refuse(label + " is apart from the other rows of its slot");

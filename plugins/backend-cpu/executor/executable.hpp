@@ -79,6 +79,7 @@ class Executable final : public sdk::Executable {
     std::int64_t token_limit = 0;    // ids a row may carry are below this; 0: ids are not read
     std::size_t mask_vocabulary = 0; // > 0: the Program waits for late masks
     std::uint32_t max_rows = 0, max_slots = 0;
+    std::uint64_t state_generation = 0; // of the layouts it was compiled for
 
     std::uint64_t buffer_bytes() const;
 };

@@ -71,8 +71,10 @@ Runner kv_store(Builder& b) {
         std::vector<float> rows(in.count * in.width);
         const RowsOut out{rows.data(), in.count, in.width};
         cpu::kv_rows(in, weight, eps, *rope, run.positions(), out, run.numerics(), run.parallel());
-        for (std::size_t i = 0; i < in.count; ++i)
-            store_row(run.state_row(window, run.rows()[i].slot, run.positions()[i]), window.half, out[i]);
+        for (std::size_t i = 0; i < in.count; ++i) {
+            const ActiveRow& row = run.rows()[i];
+            if (run.writes(row, window)) store_row(run.state_row(window, row.slot, row.position), window.half, out[i]);
+        }
     };
 }
 
@@ -122,6 +124,7 @@ Runner compress(Builder& b) {
         add_gate_positions(g, run.positions(), c);
         std::vector<std::size_t> closing;
         for (std::size_t i = 0; i < values.count; ++i) {
+            if (!run.writes(run.rows()[i], partial)) continue;
             std::byte* row = run.state_row(partial, run.rows()[i].slot, run.positions()[i]);
             std::memcpy(row, values[i].data(), width * sizeof(float));
             std::memcpy(row + width * sizeof(float), g[i].data(), width * sizeof(float));

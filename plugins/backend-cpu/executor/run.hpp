@@ -74,6 +74,10 @@ class Run {
 
     // The row failed: its record is finished, the slot emits nothing more.
     void fail(std::size_t batch_row, const std::string& op, const std::string& message);
+    // Draft rows compute but leave the target's state alone; the draft window is theirs.
+    bool writes(const ActiveRow& row, const StateRef& state) const {
+        return (row.flags & DSV4_ROW_DRAFT) == 0 || state.kind == DSV4_STATE_DRAFT_WINDOW;
+    }
     bool failed(const ActiveRow& row) const { return failed_slots_.count(row.slot) > 0; }
     void emit(const ActiveRow& row, Outcome::Emitted emitted);
 

@@ -48,10 +48,13 @@ void Session::state_alloc(const program::Program& program, std::span<const dsv4_
                           std::uint32_t slots) {
     require_idle("state_alloc");
     if (slots > (1u << 20)) throw Failure(Code::invalid, "a session cannot have more than 2^20 slots");
+    auto layouts = layouts_of(program);
     state_ready_ = false;
     state_ = StateStore(); // give the memory back first
     records_.clear();
-    state_ = StateStore(layouts_of(program), pools);
+    if (layouts != layouts_) ++state_generation_;
+    layouts_ = layouts;
+    state_ = StateStore(std::move(layouts), pools);
     records_.resize(slots);
     masked_.assign(slots, false);
     state_ready_ = true;
@@ -64,7 +67,9 @@ std::unique_ptr<sdk::Executable> Session::compile(const program::Program& progra
     if (!state_ready_) throw Failure(Code::invalid, "compile comes after state_alloc");
     if (options.max_rows > (1u << 24) || options.max_slots > (1u << 20))
         throw Failure(Code::invalid, "the executable is asked to take too many rows or slots");
-    return compile_program(program, options, accum_, &weights_, &state_);
+    auto executable = compile_program(program, options, accum_, &weights_, &state_);
+    executable->state_generation = state_generation_;
+    return executable;
 }
 
 dsv4_ticket Session::submit(std::span<const sdk::Work> works) {
@@ -73,6 +78,9 @@ dsv4_ticket Session::submit(std::span<const sdk::Work> works) {
     for (const sdk::Work& w : works) {
         auto* executable = static_cast<Executable*>(w.executable);
         if (!executable || !w.batch) throw Failure(Code::invalid, "a work needs an executable and a batch");
+        if (!state_ready_ || executable->state_generation != state_generation_)
+            throw Failure(Code::invalid, "Program '" + executable->name + "' was compiled for another state",
+                          "compile it again after state_alloc");
         QueuedWork queued;
         queued.executable = executable;
         queued.batch = copy_batch(*w.batch, *executable, state_, static_cast<std::uint32_t>(records_.size()));

@@ -96,7 +96,9 @@ class Session final : public sdk::Session {
     StateStore state_;
     std::vector<Record> records_; // the worker's while tickets run
     bool state_ready_ = false;
-    std::vector<bool> masked_; // of each slot as of the last submit
+    std::vector<KindLayout> layouts_;
+    std::uint64_t state_generation_ = 0; // counts changes of the layouts
+    std::vector<bool> masked_;           // of each slot as of the last submit
 
     std::mutex mutex_;
     std::condition_variable changed_;

@@ -118,12 +118,15 @@ void WeightStore::announce(std::span<const dsv4_weight> weights) {
 
 void* WeightStore::stage(std::uint64_t bytes) {
     if (bytes > max_weight_bytes) throw Failure(Code::invalid, "a staged part cannot be larger than 1 TiB");
-    staged_.emplace_back(bytes);
+    Bytes buffer(bytes);
+    const std::lock_guard lock(mutex_);
+    staged_.push_back(std::move(buffer));
     if (staged_.size() > 2) staged_.pop_front();
     return staged_.back().data();
 }
 
 void WeightStore::take(std::uint32_t index, std::uint32_t part, std::string_view data, std::string_view scale) {
+    const std::lock_guard lock(mutex_);
     if (index >= entries_.size())
         throw Failure(Code::invalid, "weight number " + std::to_string(index) + " was not announced");
     Entry& e = entries_[index];
@@ -160,6 +163,7 @@ void WeightStore::take(std::uint32_t index, std::uint32_t part, std::string_view
 }
 
 void WeightStore::done() {
+    const std::lock_guard lock(mutex_);
     if (!announced_) throw Failure(Code::invalid, "no weights were announced");
     for (const Entry& e : entries_)
         for (std::size_t i = 0; i < e.parts.size(); ++i)
@@ -170,6 +174,7 @@ void WeightStore::done() {
 }
 
 std::uint64_t WeightStore::resident_bytes() const {
+    const std::lock_guard lock(mutex_);
     std::uint64_t n = 0;
     for (const Entry& e : entries_) {
         for (const Part& p : e.parts) n += p.home.size();

@@ -36,7 +36,7 @@ class Bytes {
 // Whether the kernels can multiply by weights of this format, and as what.
 bool matrix_format(const dsv4_format& format, WeightFormat& out);
 
-// Threads: announce, done and the look-ups on the engine thread; stage and take on one loader thread.
+// Threads: announce, done, sizes and the look-ups on the engine thread; stage and take on one loader thread.
 class WeightStore {
   public:
     void announce(std::span<const dsv4_weight> weights);
@@ -77,6 +77,7 @@ class WeightStore {
 
     std::vector<Entry> entries_;
     std::map<std::string, std::size_t, std::less<>> by_name_;
+    mutable std::mutex mutex_; // loader and engine thread
     std::deque<Bytes> staged_; // at most two: the reader may fill one while the other is taken
     bool announced_ = false;
     bool complete_ = false;
