@@ -293,9 +293,12 @@ std::int32_t FakeSession::choose(const Record& r, std::uint64_t h, std::int64_t 
     double sum = 0;
     for (const auto& [negative, token] : raw) sum += std::exp(double(-negative));
     auto log_softmax = [&](float logit) { return float(double(logit) - std::log(sum)); };
-    if (mask)
+    if (mask) // something allowed always exists; stop ids last
         for (std::int32_t t = 0; t < options_.vocab; ++t)
-            if (mask[t / 32] >> (t % 32) & 1) logits.emplace(t, -1.0f); // something allowed always exists
+            if (mask[t / 32] >> (t % 32) & 1) {
+                const bool stop = std::find(s.stops.begin(), s.stops.end(), t) != s.stops.end();
+                logits.emplace(t, stop ? -50.0f : -1.0f - float(mix(h, std::uint64_t(t)) % 64));
+            }
     std::map<std::int32_t, float> changed = logits;
     for (const dsv4_bias& b : s.bias) {
         changed.emplace(b.token, 0.0f);

@@ -1,7 +1,7 @@
 // Sampling parameters: ranges, defaults, merged lists.
-#include "core/sampling/sampling.hpp"
 #include "core/engine/capacity.hpp"
 #include "core/engine/stop_strings.hpp"
+#include "core/sampling/sampling.hpp"
 #include "dsv4/sdk/generate.hpp"
 #include "tests/engine/fake_backend.hpp"
 #include "tests/support/catch.hpp"
@@ -174,7 +174,7 @@ TEST_CASE("pools are sized for every slot, then blocks and boundary states share
             if (l.kind == rule.kind) bytes += l.page_bytes * sizes.pages[i];
         if (rule.grows())
             CHECK(sizes.pages[i] >= 8192 / 256); // one sequence of full length
-        else // four sequences with their reach, and two steps of rows
+        else                                     // four sequences with their reach, and two steps of rows
             CHECK(std::int64_t(sizes.pages[i]) * rule.positions_per_page >= 4 * rule.reach_positions + 2 * 512);
     }
     CHECK(bytes == sizes.bytes);

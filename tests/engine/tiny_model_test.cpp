@@ -1,0 +1,125 @@
+// The whole path on the tiny model and the CPU backend: parallel, cached and preempted answers equal those given alone.
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/lower/deepseek_v4.hpp"
+#include "tests/engine/harness.hpp"
+
+#include <thread>
+
+using namespace dsv4;
+using namespace dsv4::test;
+
+namespace {
+
+std::vector<std::uint32_t> small_pools(const std::vector<dsv4_state_layout>& layouts) {
+    std::vector<std::uint32_t> pages;
+    for (const auto& rule : state::kind_rules(layouts, 64))
+        pages.push_back(rule.grows() ? 4 : rule.positions_per_page == 4 ? 60 : 14);
+    return pages;
+}
+
+struct TinyRig {
+    TinyRig(std::uint32_t slots, std::uint32_t rows, bool cache, bool tight) {
+        const auto opened =
+            checkpoint::Checkpoint::open(std::filesystem::path(DSV4_SOURCE_DIR) / "models/dsv4-tiny").value();
+        const lower::WeightTable weights(opened.weights());
+        const program::Program program = lower::lower(opened.card().geometry, weights, {});
+        dsv4_session_config session_config{};
+        session_config.struct_size = sizeof session_config;
+        session_config.group.world = 1;
+        session_config.deterministic = 1;
+        session = std::make_unique<runtime::BackendSession>(*loaded_cpu_backend(), session_config);
+        session->load(opened, weights);
+        plan::ServingPlan plan;
+        plan.context.max_num_seqs = slots;
+        plan.context.max_num_batched_tokens = rows;
+        plan.context.max_model_len = 1024;
+        plan.kv.prefix_caching = cache;
+        engine::EngineConfig config = engine::config_from(plan, opened.card().geometry);
+        config.cache_bytes = std::uint64_t(256) << 20;
+        if (tight) {
+            config.pool_pages = small_pools(session->backend().state_layouts(program));
+            config.boundary_states = 2;
+        }
+        engine = std::make_unique<engine::Engine>(engine::EngineParts{.session = *session,
+                                                                      .program = program,
+                                                                      .tokenizer = tiny_tokenizer(),
+                                                                      .parser = loaded_parser(),
+                                                                      .grammar = {},
+                                                                      .metrics = &metrics,
+                                                                      .log = {},
+                                                                      .clock_us = {}},
+                                                  config);
+    }
+    ~TinyRig() {
+        engine.reset();
+        session.reset();
+    }
+    Answer ask(const Ask& ask) {
+        Pending p(*engine, ask);
+        return p.finish();
+    }
+    CountingMetrics metrics;
+    std::unique_ptr<runtime::BackendSession> session;
+    std::unique_ptr<engine::Engine> engine;
+};
+
+} // namespace
+
+TEST_CASE("the tiny model serves: alone, together, from the cache and after preemption alike") {
+    if (!loaded_cpu_backend()) {
+        WARN("backend-cpu is not built, so the tiny model is not served");
+        return;
+    }
+    std::vector<Ask> asks;
+    const auto base = random_prompt(1, 400);
+    const std::size_t lengths[] = {250, 243, 247, 239, 390}; // most grow into another block while they answer
+    for (std::size_t i = 0; i < 5; ++i) {
+        Ask ask;
+        ask.prompt.assign(base.begin(), base.begin() + std::ptrdiff_t(lengths[i]));
+        ask.prompt.push_back(std::int32_t(500 + i));
+        ask.max_tokens = 24;
+        ask.ignore_eos = true;
+        if (i == 3) {
+            ask.temperature = 0.8f;
+            ask.presence = 0.5f;
+        }
+        asks.push_back(ask);
+    }
+    std::vector<std::vector<std::int32_t>> alone;
+    {
+        TinyRig rig(1, 64, false, false);
+        for (const Ask& ask : asks) {
+            alone.push_back(rig.ask(ask)[0].tokens);
+            REQUIRE(alone.back().size() == 24);
+        }
+        Ask chat;
+        chat.messages = R"([{"role":"user","content":"Hello"}])";
+        chat.thinking = 0;
+        chat.max_tokens = 8;
+        const Answer a = rig.ask(chat);
+        CHECK(a.errors == 0);
+        CHECK(a[0].finals == 1);
+    }
+    for (const bool tight : {false, true}) {
+        INFO("tight " << tight);
+        TinyRig rig(4, 96, true, tight);
+        for (int round = 0; round < 2; ++round) {
+            std::vector<std::unique_ptr<Pending>> pending;
+            for (const Ask& ask : asks) pending.push_back(std::make_unique<Pending>(*rig.engine, ask));
+            for (std::size_t i = 0; i < pending.size(); ++i) {
+                const Answer& a = pending[i]->finish();
+                REQUIRE(a.errors == 0);
+                CHECK(a[0].tokens == alone[i]);
+            }
+        }
+        if (tight)
+            CHECK(rig.engine->load().preemptions > 0);
+        else
+            CHECK(rig.metrics.value(engine::Metric::prefix_hits) >= 256);
+        Ask many = asks[3]; // completions that share the prompt's pages
+        many.n = 3;
+        const Answer a = rig.ask(many);
+        CHECK(a[0].tokens == alone[3]);
+        CHECK(a[1].tokens != a[0].tokens);
+    }
+}
