@@ -165,6 +165,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     boost::beast::flat_buffer buffer_;
     std::uint64_t armed_ = 0;
     bool timed_out_ = false;
+    bool replied_ = false;     // a stream failed before it began and was answered with an error
     bool body_unread_ = false; // the answer came before the body; the connection cannot be used again
     std::string timings_;      // of the answer being sent
 };
@@ -217,7 +218,7 @@ asio::awaitable<bool> Connection::serve_one() {
     Parser parser;
     parser.header_limit(std::uint32_t(settings_.max_header_bytes));
     parser.body_limit(settings_.max_body_bytes);
-    body_unread_ = false;
+    body_unread_ = replied_ = false;
     timings_.clear();
 
     if (buffer_.size() == 0) {
@@ -264,8 +265,11 @@ asio::awaitable<bool> Connection::serve_one() {
     }
     if (head.route.route == Route::chat || head.route.route == Route::completions)
         co_return co_await generate(head, std::move(body));
-    if (head.route.is_post()) co_return co_await send(head, co_await reply_elsewhere(head, std::move(body)));
     Reply reply;
+    if (head.route.is_post()) {
+        reply = co_await reply_elsewhere(head, std::move(body));
+        co_return co_await send(head, std::move(reply));
+    }
     try {
         reply = shared_.front.reply(head.route.route, head.route.argument, std::move(body), shared_.draining);
     } catch (...) {
@@ -406,16 +410,19 @@ asio::awaitable<bool> Connection::generate(RequestHead& head, std::string body) 
     const std::shared_ptr<Exchange> exchange = std::move(std::get<0>(outcome));
     const std::unique_ptr<Answer> answer = shared_.front.answer(exchange->call(), head.request_id);
     const bool streaming = exchange->call().stream;
-    const auto result =
-        co_await (guarded(streaming ? stream(head, *exchange, *answer) : collect(*exchange, *answer)) || peer_gone());
+    // Each awaitable has a name: GCC 12 destroys unnamed ones inside a co_await expression too early.
+    auto work = [&] { return streaming ? stream(head, *exchange, *answer) : collect(*exchange, *answer); }();
+    auto safe = guarded(std::move(work));
+    auto either = std::move(safe) || peer_gone();
+    const auto result = co_await std::move(either);
     if (result.index() == 1 || std::get<0>(result) == Ending::client_gone) {
         shared_.metrics.disconnected();
         if (timed_out_) shared_.metrics.slow_reader();
         co_return false;
     }
     if (streaming) {
-        if (answer->failure()) co_return false;
-        co_return head.keep_alive;
+        // A broken stream ends without its last chunk, so that no client takes it for whole.
+        co_return head.keep_alive && (replied_ || !answer->failure());
     }
     if (answer->failure()) co_return co_await send_error(head, *answer->failure());
     const Timings t = answer->timings();
@@ -504,7 +511,10 @@ asio::awaitable<Connection::Ending> Connection::stream(RequestHead& head, Exchan
         }
         if (answer.failure() && !head_sent) {
             // Nothing was said yet, so the error can have its own status.
-            co_return co_await send_error(head, *answer.failure()) ? Ending::complete : Ending::client_gone;
+            const bool sent = co_await send_error(head, *answer.failure());
+            head.keep_alive = head.keep_alive && sent;
+            replied_ = true;
+            co_return Ending::complete;
         }
         if (answer.done() && !answer.failure()) answer.end_stream(out);
         if (!head_sent && (!out.empty() || answer.accepted())) {
