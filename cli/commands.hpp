@@ -24,6 +24,16 @@ struct RunOptions {
 };
 int run(const RunOptions& options);
 
+struct PipelineOptions {
+    std::string pipeline;
+    std::vector<std::string> set;
+    std::uint32_t drain_timeout_s = 30; // how long running requests may take to end
+};
+int pipeline(const PipelineOptions& options);
+
+// Runs the program of that benchmark with the arguments that follow its name.
+int bench(const std::vector<std::string>& arguments);
+
 struct ScoreCommand {
     std::string checkpoint;
     std::string tokens_file;

@@ -36,6 +36,31 @@ void add_run(CLI::App& app, RunOptions& o, std::function<int()>& chosen) {
     });
 }
 
+void add_pipeline(CLI::App& app, PipelineOptions& o, std::function<int()>& chosen) {
+    auto* c = app.add_subcommand("pipeline", "Serve what a pipeline file describes");
+    c->add_option("pipeline", o.pipeline, "Pipeline file (.toml)")->required();
+    c->add_option("--set", o.set, "Override a value of the file: path=value, as api.port=8001")
+        ->allow_extra_args(false);
+    c->add_option("--drain-timeout", o.drain_timeout_s, "Seconds that running requests may take to end after SIGTERM")
+        ->check(CLI::Range(0u, 86400u))
+        ->capture_default_str();
+    c->footer("SIGTERM and SIGINT let running requests end; a second one stops at once.\n\n"
+              "  dsv4 pipeline pipelines/cpu_tiny.toml\n"
+              "  curl http://127.0.0.1:8000/v1/chat/completions -H 'content-type: application/json' \\\n"
+              "    -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is the capital of Norway?\"}]}'\n");
+    c->callback([&] { chosen = [&o] { return pipeline(o); }; });
+}
+
+void add_bench(CLI::App& app, std::vector<std::string>& arguments, std::function<int()>& chosen) {
+    auto* c = app.add_subcommand("bench", "Measure: bench serve --help");
+    c->prefix_command();
+    c->set_help_flag();
+    c->callback([&, c] {
+        arguments = c->remaining();
+        chosen = [&arguments] { return bench(arguments); };
+    });
+}
+
 void add_score(CLI::App& app, ScoreCommand& o, std::function<int()>& chosen) {
     auto* c = app.add_subcommand("score", "Logits for every position of a token sequence");
     c->add_option("--checkpoint", o.checkpoint, "Checkpoint directory")->required();
@@ -117,6 +142,8 @@ int main(int argc, char** argv) {
     app.footer(exit_codes);
 
     RunOptions run_options;
+    PipelineOptions pipeline_options;
+    std::vector<std::string> bench_arguments;
     ScoreCommand score_options;
     CodecOptions codec_options;
     PlanOptions plan_options;
@@ -124,6 +151,8 @@ int main(int argc, char** argv) {
     PluginsOptions plugins_options;
     std::function<int()> chosen;
     add_run(app, run_options, chosen);
+    add_pipeline(app, pipeline_options, chosen);
+    add_bench(app, bench_arguments, chosen);
     add_plan(app, plan_options, chosen);
     add_score(app, score_options, chosen);
     add_codec(app, codec_options, chosen);

@@ -16,5 +16,8 @@ function(dsv4_add_test name)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE DSV4_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     DSV4_PLUGIN_DIR="${DSV4_PLUGIN_OUTPUT_DIR}" DSV4_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
   catch_discover_tests(${name} TEST_PREFIX "${name}: " PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300)
 endfunction()

@@ -31,7 +31,7 @@ inline double uniform(std::uint64_t seed, std::int64_t position, Stream stream, 
     const auto words = philox4x32_10(
         {static_cast<std::uint32_t>(p), static_cast<std::uint32_t>(p >> 32), static_cast<std::uint32_t>(stream), v / 4},
         {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
-    return (static_cast<double>(words[v % 4] >> 8) + 0.5) * 0x1p-24;
+    return (static_cast<double>(words[v % 4] >> 9) + 0.5) * 0x1p-23;
 }
 
 } // namespace dsv4::cpu

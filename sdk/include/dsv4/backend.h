@@ -262,7 +262,7 @@ typedef struct dsv4_page_list {
     const int32_t* ids;
 } dsv4_page_list;
 
-/* Pages <-> memory. The blob starts with a header (docs/contracts.md, section State blobs) that holds magic, version,
+/* Pages <-> memory, which must live until the ticket completes. The blob starts with a header (docs/contracts.md, section State blobs) that holds magic, version,
  * checkpoint hash, layout tags, tensor-parallel slice and positions; import refuses any mismatch by name. */
 typedef struct dsv4_transfer {
     uint32_t struct_size;

@@ -58,7 +58,7 @@ class Host {
     // Calls f(i) for every i < count, here and on the pool. An exception of f is rethrown here after all ended.
     template <class F> void parallel_for(std::uint32_t count, F&& f) const {
         struct Call {
-            F* f;
+            std::remove_reference_t<F>* f;
             std::exception_ptr error;
             std::atomic_flag failed;
         } call{&f, nullptr, {}};
