@@ -538,7 +538,11 @@ void Engine::publish_load() {
     SchedulerLoad l = scheduler_.load();
     count(Metric::requests_running, double(l.running));
     count(Metric::requests_waiting, double(l.waiting));
-    count(Metric::cache_usage, l.pages_used);
+    const std::uint64_t now = now_us();
+    if (now >= usage_due_us_ || flights_.empty()) {
+        usage_due_us_ = now + 500'000;
+        count(Metric::cache_usage, scheduler_.pages_used());
+    }
     count(Metric::prefix_blocks, double(l.prefix.blocks));
     count(Metric::prefix_boundary_states, double(l.prefix.boundary_states));
     if (l.preemptions > counted_preemptions_) {

@@ -126,6 +126,7 @@ class Engine {
     std::vector<std::uint32_t> mask_words_;
     std::vector<Landed> landed_;
     std::uint64_t counted_preemptions_ = 0;
+    std::uint64_t usage_due_us_ = 0; // when the cache's usage is looked at again
 
     const std::int64_t context_tokens_;
     dsv4_executable* executable_ = nullptr;

@@ -67,7 +67,7 @@ void Scheduler::advance(Sequence& s, std::int64_t committed) {
     const std::int64_t from = s.computed;
     s.computed = committed;
     if (cache_.options().enabled && s.use_cache) pass_boundaries(s, from, committed);
-    s.pages->release_behind(committed);
+    if (s.pages->release_behind(committed)) ++freed_;
 }
 
 // Publishes the blocks that ended in (from, to] and keeps the boundary states that deserve it: the last one of the

@@ -57,7 +57,7 @@ std::int64_t Scheduler::capacity_positions() const noexcept {
 // ---------------------------------------------------------------- arrival and departure
 
 void Scheduler::add(Sequence& s) {
-    s.order = next_order_++;
+    s.order = ++next_order_;
     s.state = Sequence::State::waiting;
     Sequence* parent = s.fork_of;
     // A prompt of one token leaves nothing to share, and a parent that is past its prompt cannot be forked any more.
@@ -120,6 +120,7 @@ void Scheduler::preempt(Sequence& s) {
 
 void Scheduler::leave_running(Sequence& s) {
     running_.erase(&s);
+    ++freed_;
     free_slots_.push_back(s.slot);
     s.slot = -1;
     s.pages.reset();
@@ -159,13 +160,18 @@ SchedulerLoad Scheduler::load() const {
     SchedulerLoad l;
     l.running = running_.size();
     l.waiting = waiting_.size() + forking_;
-    for (const state::PagePool& pool : pools_)
-        if (pool.rule().grows())
-            l.pages_used =
-                std::max(l.pages_used, double(pool.size() - pool.free_pages()) / double(std::max(1u, pool.size())));
     l.preemptions = preemptions_;
     l.prefix = cache_.statistics();
     return l;
+}
+
+double Scheduler::pages_used() const {
+    const double unshared = double(cache_.unshared_blocks());
+    double used = 0;
+    for (const state::PagePool& pool : pools_)
+        if (pool.rule().grows() && pool.size() > 0)
+            used = std::max(used, (double(pool.size() - pool.free_pages()) - unshared) / double(pool.size()));
+    return used;
 }
 
 // ---------------------------------------------------------------- room
@@ -371,7 +377,11 @@ bool Scheduler::admit(Plan& plan) {
     const auto head = std::find_if(waiting_.begin(), waiting_.end(), [](const Sequence* s) { return !s->paused; });
     if (head == waiting_.end()) return false;
     Sequence& s = **head;
-    if (!free_slots_.empty() && admit_sequence(plan, s)) return true;
+    if (running_.empty() || !options_.chunked_prefill || refused_ != s.order || refused_at_ != freed_) {
+        if (!free_slots_.empty() && admit_sequence(plan, s)) return true;
+        refused_ = s.order;
+        refused_at_ = freed_;
+    }
     if (pages_on_their_way()) return false;
     // A paused sequence must not keep others out, nor a less important one.
     Sequence* worst = worst_running();

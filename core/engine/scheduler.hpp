@@ -59,7 +59,6 @@ struct Landed {
 // How full things are; counters since the start.
 struct SchedulerLoad {
     std::size_t running = 0, waiting = 0;
-    double pages_used = 0; // part of the fullest growing pool that running sequences hold or the cache keeps
     std::uint64_t preemptions = 0;
     prefix::Statistics prefix;
 };
@@ -92,6 +91,9 @@ class Scheduler {
     bool changed() const noexcept { return changed_; }
     bool idle() const noexcept { return running_.empty() && waiting_.empty() && forking_ == 0; }
     SchedulerLoad load() const;
+    // Part of the fullest growing pool that running sequences hold; what only the cache keeps counts as free. Looks at
+    // every cached block, so not for every step.
+    double pages_used() const;
     prefix::PrefixCache& cache() noexcept { return cache_; }
     std::span<const state::PagePool> pools() const noexcept { return pools_; }
 
@@ -143,6 +145,10 @@ class Scheduler {
     Queue running_, waiting_;
     std::size_t forking_ = 0;
     std::uint64_t next_order_ = 0;
+    std::uint64_t freed_ = 0; // grows whenever pages or slots came back
+    // The look-up of a long prompt is not repeated in every step: who was refused last, and at which freed_.
+    std::uint64_t refused_ = 0; // its order
+    std::uint64_t refused_at_ = 0;
     std::uint64_t preemptions_ = 0;
     bool changed_ = false;
     bool preempted_now_ = false; // in the step being planned: nothing new is admitted into it

@@ -73,6 +73,16 @@ PrefixCache::Entry* PrefixCache::find(const BlockKey& key) const {
     return it == entries_.end() ? nullptr : it->second.get();
 }
 
+std::uint64_t PrefixCache::unshared_blocks() const {
+    std::uint64_t n = 0;
+    for (const auto& [key, entry] : entries_)
+        n +=
+            std::all_of(growing_.begin(), growing_.end(), [&, i = std::size_t(0)](const state::PagePool* pool) mutable {
+                return pool->references(entry->pages[i++]) == 1;
+            });
+    return n;
+}
+
 void PrefixCache::touch(Entry& entry) {
     const std::uint64_t now = ++clock_;
     if (leaves_.erase({entry.used, &entry})) leaves_.insert({now, &entry});

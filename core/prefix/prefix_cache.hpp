@@ -96,6 +96,9 @@ class PrefixCache {
     void retain(BlockKeys& keys, std::span<const std::int32_t> tokens, std::size_t blocks,
                 state::BoundaryState boundary);
 
+    // Blocks that only the cache holds: they make room when others need it. Looks at every block.
+    std::uint64_t unshared_blocks() const;
+
     // Make room: drop the least recently used block, or boundary state, whose pages nobody else holds. False: none.
     bool evict_block();
     bool evict_boundary_state();

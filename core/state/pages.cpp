@@ -119,7 +119,7 @@ bool SequencePages::reserve_kinds(std::int64_t end_position, bool growing) {
     return true;
 }
 
-void SequencePages::release_behind(std::int64_t committed) {
+bool SequencePages::release_behind(std::int64_t committed) {
     bool changed = false;
     for (Table& t : owned_) {
         const KindRule& rule = t.pool->rule();
@@ -134,6 +134,7 @@ void SequencePages::release_behind(std::int64_t committed) {
         changed = true;
     }
     if (changed) refresh();
+    return changed;
 }
 
 std::optional<BoundaryState> SequencePages::capture(std::int64_t boundary) const {

@@ -80,8 +80,8 @@ class SequencePages {
     // The same for the kinds that grow or those that slide alone; all or nothing.
     bool reserve_growing(std::int64_t end_position) { return reserve_kinds(end_position, true); }
     bool reserve_sliding(std::int64_t end_position) { return reserve_kinds(end_position, false); }
-    // Drops sliding pages that no row at or after `committed` can read.
-    void release_behind(std::int64_t committed);
+    // Drops sliding pages that no row at or after `committed` can read. True: there were some.
+    bool release_behind(std::int64_t committed);
     // Drops everything; the next position is 0 again.
     void clear();
 
