@@ -24,8 +24,8 @@ inline std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> c
     return counter;
 }
 
-// Uniform in (0, 1), never 0 or 1: a pure function of its arguments. `position` is that of the emitted token. In
-// double: the 25 bits of the largest value do not fit a float32.
+// Uniform in (0, 1), never 0 or 1: a pure function of its arguments. `position` is that of the emitted token. 24
+// bits at most, so that a backend may hold it in float32.
 inline double uniform(std::uint64_t seed, std::int64_t position, Stream stream, std::uint32_t v) {
     const auto p = static_cast<std::uint64_t>(position);
     const auto words = philox4x32_10(
