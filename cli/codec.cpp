@@ -54,6 +54,9 @@ class ParserHandle {
         if (dsv4_error* error = table_.encode(self_, &chat, &prompt)) {
             Json json = failure(error);
             json["http_status"] = 400;
+            // A request error begins with its place: "messages[2].content: ...".
+            const std::string message = json["message"];
+            json["param"] = message.substr(0, message.find_first_of(".[: "));
             return json;
         }
         return prompt_json(prompt, true);
@@ -251,10 +254,12 @@ Json encode_request(PluginHost& plugins, const ParserHandle& parser, const std::
     const dsv4_translation* translation = nullptr;
     sdk::check(table.translate(api.self(), sdk::str("/v1/chat/completions"), sdk::str(body), &translation));
     Json json;
-    if (translation->http_status != 200)
-        json = {{"http_status", translation->http_status},
-                {"error", Json::parse(std::string(sdk::view(translation->error_json)), nullptr, false)}};
-    else
+    if (translation->http_status != 200) {
+        const auto answer = Json::parse(std::string(sdk::view(translation->error_json)), nullptr, false);
+        json = {{"error", true}, {"http_status", translation->http_status}};
+        if (answer.is_object() && answer.contains("error") && answer["error"].is_object())
+            for (const char* member : {"message", "param"}) json[member] = answer["error"].value(member, Json(nullptr));
+    } else
         json = parser.encode_request(*translation->request->chat);
     table.translation_release(api.self(), translation);
     return json;

@@ -45,10 +45,10 @@ host::LogOptions log_options(const plan::ServingPlan& plan) {
 
 // What will serve, before anything is loaded.
 std::string summary(const plan::ServingPlan& plan) {
-    const std::string model = plan.checkpoint.id.empty() ? plan.checkpoint.path : plan.checkpoint.id;
-    return fmt::format("{}: {} on {} ({} x {}), precision {}, {} sequences of up to {} tokens\n", plan.source, model,
-                       plan.hardware.platform, plan.hardware.devices, plan::to_string(plan.topology.mode),
-                       plan::to_string(plan.engine.precision), plan.context.max_num_seqs,
+    return fmt::format("{}: {} on {} ({} x {}), precision {}, {} sequences of up to {} tokens\n", plan.source,
+                       plan::model_name(plan), plan.hardware.platform, plan.hardware.devices,
+                       plan::to_string(plan.topology.mode), plan::to_string(plan.engine.precision),
+                       plan.context.max_num_seqs,
                        plan.context.max_model_len ? std::to_string(*plan.context.max_model_len) : "as many as fit");
 }
 

@@ -251,10 +251,9 @@ int run(const RunOptions& options) {
         Listener listener(deployment.engine(), options.json || conversation.request().n > 1);
         listener.listen(conversation.request());
         if (options.json) {
-            const std::string model = compilation.plan->checkpoint.id.empty()
-                                          ? deployment.checkpoint().directory().filename().string()
-                                          : compilation.plan->checkpoint.id;
-            std::puts(listener.completion(model).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+            std::puts(listener.completion(plan::model_name(deployment.plan()))
+                          .dump(2, ' ', false, Json::error_handler_t::replace)
+                          .c_str());
         } else
             listener.close();
         return int(clean);

@@ -14,7 +14,7 @@ std::uint32_t clamp_count(std::int64_t value, std::uint32_t otherwise) {
 
 EngineConfig config_from(const plan::ServingPlan& plan, const model::Geometry& geometry) {
     EngineConfig c;
-    c.model_name = !plan.checkpoint.id.empty() ? plan.checkpoint.id : plan.checkpoint.path;
+    c.model_name = plan::model_name(plan);
     c.vocab_size = geometry.vocab_size;
     c.sliding_window = geometry.sliding_window;
     c.max_model_len = std::min(plan.context.max_model_len.value_or(geometry.max_position_embeddings),
@@ -25,8 +25,9 @@ EngineConfig config_from(const plan::ServingPlan& plan, const model::Geometry& g
     c.max_batched_tokens =
         std::max(clamp_count(plan.context.max_num_batched_tokens, c.max_batched_tokens), c.max_sequences);
     c.chunked_prefill = plan.context.chunked_prefill;
-    if (!c.chunked_prefill)
-        c.max_batched_tokens = std::max(c.max_batched_tokens, clamp_count(c.max_model_len, c.max_batched_tokens));
+    if (!c.chunked_prefill) // the longest prompt fits beside everyone else's next token
+        c.max_batched_tokens =
+            std::max(c.max_batched_tokens, clamp_count(c.max_model_len, c.max_batched_tokens) + c.max_sequences);
     c.prefix_caching = plan.kv.prefix_caching;
     c.sampling = {plan.sampling.temperature, plan.sampling.top_p, plan.sampling.top_k, plan.sampling.min_p};
     c.thinking = plan.reasoning.thinking;

@@ -254,4 +254,12 @@ std::string to_json(const ServingPlan& plan, JsonOptions options) {
     return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string model_name(const ServingPlan& plan) {
+    if (!plan.checkpoint.id.empty()) return plan.checkpoint.id;
+    const auto last = plan.checkpoint.path.find_last_not_of('/');
+    if (last == std::string::npos) return plan.checkpoint.path;
+    const auto slash = plan.checkpoint.path.rfind('/', last);
+    return plan.checkpoint.path.substr(slash + 1, last - slash); // npos + 1 is 0
+}
+
 } // namespace dsv4::plan

@@ -191,6 +191,9 @@ struct ServingPlan {
     std::map<std::string, Origin, std::less<>> origins; // by dotted path, such as "kv.block_size"
 };
 
+// What clients call the model: the hub id, else the name of the directory.
+std::string model_name(const ServingPlan& plan);
+
 // Canonical JSON, two spaces of indent, keys in the order of the structs above, maps sorted, one newline at the end.
 // Equal plans give equal bytes. What is not stated is left out. `source` and `origins` say how the plan came about, not
 // what it is, so they appear only when asked for.
