@@ -69,6 +69,13 @@ std::string RawClient::read_until(std::string_view mark, int timeout_ms) {
     }
 }
 
+std::string RawClient::read_exactly(std::size_t bytes, int timeout_ms) {
+    while (input_.size() < bytes && fill(timeout_ms)) {}
+    std::string out = input_.substr(0, bytes);
+    input_.erase(0, out.size());
+    return out;
+}
+
 std::string RawClient::read_all(int timeout_ms) {
     while (fill(timeout_ms)) {}
     return std::exchange(input_, {});
@@ -106,12 +113,7 @@ HttpAnswer read_answer(RawClient& client, int timeout_ms) {
             const std::string line = client.read_until("\r\n", timeout_ms);
             if (!line.ends_with("\r\n")) throw std::runtime_error("a chunk without a size: '" + line + "'");
             const std::size_t size = std::stoul(line, nullptr, 16);
-            std::string chunk;
-            while (chunk.size() < size + 2) {
-                const std::string more = client.read_until("\n", timeout_ms);
-                if (more.empty()) throw std::runtime_error("a chunk that ends early");
-                chunk += more;
-            }
+            const std::string chunk = client.read_exactly(size + 2, timeout_ms);
             if (chunk.size() != size + 2 || !chunk.ends_with("\r\n"))
                 throw std::runtime_error("a chunk of another size");
             if (size == 0) return answer;
@@ -123,12 +125,8 @@ HttpAnswer read_answer(RawClient& client, int timeout_ms) {
         answer.body = client.read_all(timeout_ms);
         return answer;
     }
-    const std::size_t size = std::stoul(length);
-    while (answer.body.size() < size) {
-        const std::string more = client.read_until(std::string_view("}", 1), timeout_ms);
-        if (more.empty()) throw std::runtime_error("a body that ends early");
-        answer.body += more;
-    }
+    answer.body = client.read_exactly(std::stoul(length), timeout_ms);
+    if (answer.body.size() != std::stoul(length)) throw std::runtime_error("a body that ends early");
     return answer;
 }
 

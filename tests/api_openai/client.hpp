@@ -21,6 +21,8 @@ class RawClient {
     void send(std::string_view bytes); // failures are ignored: the server may have closed
     // Bytes up to and with `mark`; what came before the end where it never comes. Two seconds at most.
     std::string read_until(std::string_view mark, int timeout_ms = 2000);
+    // That many bytes, or fewer where no more come.
+    std::string read_exactly(std::size_t bytes, int timeout_ms = 2000);
     // Everything until the server closes.
     std::string read_all(int timeout_ms = 2000);
     bool closed_by_peer(int timeout_ms = 2000); // reads and drops what comes before

@@ -326,6 +326,7 @@ TEST_CASE("errors of the service have their status") {
 TEST_CASE("an error after the stream began is an event, and no [DONE] follows") {
     Script s;
     s.events = {accepted(), text("par"), failed(DSV4_INTERNAL, "lost")};
+    s.gap_us = 30'000;
     TestServer server(always(s));
     RawClient client(server.port);
     client.send(post("/v1/chat/completions", chat_body(true).dump()));

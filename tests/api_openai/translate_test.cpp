@@ -188,9 +188,12 @@ TEST_CASE_METHOD(Fixture, "the deployment's defaults are handed on") {
 }
 
 TEST_CASE_METHOD(Fixture, "tools: legacy functions, dropped kinds, choices") {
-    const auto t = chat(R"("functions":[{"name":"f","x":1.0}],"function_call":{"name":"f"})");
-    CHECK(json::parse(text(t.chat().tools)) == json::parse(R"([{"type":"function","function":{"name":"f","x":1.0}}])"));
-    CHECK(json::parse(text(t.chat().tool_choice)) == json::parse(R"({"type":"function","function":{"name":"f"}})"));
+    {
+        const auto t = chat(R"("functions":[{"name":"f","x":1.0}],"function_call":{"name":"f"})");
+        CHECK(json::parse(text(t.chat().tools)) ==
+              json::parse(R"([{"type":"function","function":{"name":"f","x":1.0}}])"));
+        CHECK(json::parse(text(t.chat().tool_choice)) == json::parse(R"({"type":"function","function":{"name":"f"}})"));
+    }
     CHECK(text(chat(R"("tools":[],"function_call":"none")").chat().tool_choice) == "\"none\"");
 
     host.options.values["drop_unknown_tools"] = true;
@@ -426,7 +429,7 @@ TEST_CASE("options that cannot hold are refused") {
         host.options.values[name] = value;
         LoadedApi api(host);
     };
-    CHECK_THROWS_WITH(create("api_key", std::string("sk-1234567890")), ContainsSubstring("env:NAME"));
+    CHECK_THROWS_WITH(create("api_key", std::string("sk-1234567890")), ContainsSubstring("must name where a key is kept"));
     CHECK_THROWS(create("api_key", std::string("env:MISSING")));
     const auto start = [](const std::string& address, bool remote) {
         FakeHost host(nullptr);
