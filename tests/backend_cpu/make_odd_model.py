@@ -12,6 +12,9 @@ from reference_serve import Serve, as_golden, bf16, write_safetensors
 
 OUT = os.path.join(HERE, "data", "odd")
 CONFIG = {
+    "architectures": ["DeepseekV4ForCausalLM"], "model_type": "deepseek_v4", "num_key_value_heads": 1, "scoring_func": "sqrtsoftplus", "topk_method": "noaux_tc",
+    "norm_topk_prob": True, "bos_token_id": 0, "eos_token_id": 1, "tie_word_embeddings": False, "torch_dtype": "bfloat16", "expert_dtype": "fp4", "max_position_embeddings": 1024,
+    "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128], "scale_fmt": "ue8m0"},
     "swiglu_limit": 1.5, "hc_mult": 2, "hc_sinkhorn_iters": 3, "routed_scaling_factor": 2.5, "rope_theta": 10000.0, "compress_rope_theta": 160000.0,
     "rope_scaling": {"type": "yarn", "factor": 16, "original_max_position_embeddings": 64, "beta_fast": 32, "beta_slow": 1},
     "vocab_size": 50, "hidden_size": 96, "moe_intermediate_size": 160, "num_hidden_layers": 3, "num_attention_heads": 3, "head_dim": 112, "qk_rope_head_dim": 16,
