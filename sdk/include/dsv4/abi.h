@@ -6,14 +6,15 @@
  * plugin's minor is not newer than the host's. A minor only appends: members at the end of a struct, enumerators at the
  * end of an enum. Nothing is moved, removed or given another meaning within a major.
  *
- * Struct rule. A struct that begins with `struct_size` may grow at its end; it has no padding there, so that a new member
- * always shows in struct_size. Whoever fills an input or a table sets struct_size to the sizeof it was compiled with. For
- * an output the caller sets struct_size to the capacity, and the callee writes at most that much and leaves struct_size.
- * A reader never touches a member beyond struct_size: DSV4_HAS_MEMBER tells. A function pointer that is NULL or beyond
- * struct_size means "not offered"; so does a call that answers DSV4_UNSUPPORTED. DSV4_HAS tests a function pointer.
- * All other structs have a fixed size within a major. Those that are held in arrays or inside other structs and begin
- * with struct_size all the same (dsv4_device_info, dsv4_weight, dsv4_state_layout, dsv4_sampling) are of fixed size too:
- * they grow into their `reserved` words, which are written 0. Arrays of anything else that grows carry a stride.
+ * Struct rule. A struct that begins with `struct_size` may grow at its end; it has no padding there, so that a new
+ * member always shows in struct_size. Whoever fills an input or a table sets struct_size to the sizeof it was compiled
+ * with. For an output the caller sets struct_size to the capacity, and the callee writes at most that much and leaves
+ * struct_size. A reader never touches a member beyond struct_size: DSV4_HAS_MEMBER tells. A function pointer that is
+ * NULL or beyond struct_size means "not offered"; so does a call that answers DSV4_UNSUPPORTED. DSV4_HAS tests a
+ * function pointer. All other structs have a fixed size within a major. Those that are held in arrays or inside other
+ * structs and begin with struct_size all the same (dsv4_device_info, dsv4_weight, dsv4_state_layout, dsv4_sampling) are
+ * of fixed size too: they grow into their `reserved` words, which are written 0. Arrays of anything else that grows
+ * carry a stride.
  *
  * Pointer rule. Each pointer's comment states owner, lifetime and thread. Where none is stated: the caller owns what it
  * passes, it stays valid for the call only, and the callee copies what it keeps.
@@ -35,7 +36,7 @@ extern "C" {
 #define DSV4_HAS_MEMBER(pointer, member) ((pointer)->struct_size >= DSV4_MEMBER_END_(pointer, member))
 /* The function of a table is offered. */
 #define DSV4_HAS(pointer, member) (DSV4_HAS_MEMBER(pointer, member) && (pointer)->member != 0)
-#define DSV4_MEMBER_END_(pointer, member)                                                                          \
+#define DSV4_MEMBER_END_(pointer, member)                                                                              \
     ((size_t)((const char*)&(pointer)->member - (const char*)(pointer)) + sizeof((pointer)->member))
 
 /* UTF-8 text or raw bytes, not terminated. `data` may be NULL when size is 0. Borrowed unless said otherwise. */

@@ -5,8 +5,8 @@
  *
  * Threads: functions of the instance: any thread. Functions that take a session: one engine thread, except stage,
  * weight (one loader thread) and wait, poll, supply, ticket_release (any thread). Nothing here blocks but open, weight,
- * weights_done, state_alloc, compile, wait, close, the measurements, and submit where more than two tickets are in flight
- * (submitted and not complete). close, executable_release, poll and ticket_release cannot report an error.
+ * weights_done, state_alloc, compile, wait, close, the measurements, and submit where more than two tickets are in
+ * flight (submitted and not complete). close, executable_release, poll and ticket_release cannot report an error.
  */
 #ifndef DSV4_BACKEND_H
 #define DSV4_BACKEND_H
@@ -26,9 +26,9 @@ typedef uint64_t dsv4_ticket;                   /* 1, 2, 3 ... in submit order; 
 
 typedef struct dsv4_device_info {
     uint32_t struct_size;
-    int32_t index;    /* what open takes */
-    dsv4_str name;    /* "AMD EPYC", "NVIDIA H200" */
-    dsv4_str arch;    /* a [[target]] of the manifest: "x86_64", "sm_90a" */
+    int32_t index; /* what open takes */
+    dsv4_str name; /* "AMD EPYC", "NVIDIA H200" */
+    dsv4_str arch; /* a [[target]] of the manifest: "x86_64", "sm_90a" */
     uint64_t memory_bytes;
     uint64_t free_bytes;
     dsv4_str unusable; /* empty, or why this device cannot be used */
@@ -58,9 +58,9 @@ typedef struct dsv4_weight {
     dsv4_format format;
     int64_t dims[3]; /* logical elements, outermost first */
     uint32_t dim_count;
-    uint32_t parts;     /* 1, or dims[0] of a stack */
-    int32_t residency;  /* 0 device, 1 pinned host (read from there by the kernels) */
-    int32_t slice_dim;  /* -1: the whole weight; else what arrives is dims[slice_dim] from begin to end, cut at blocks */
+    uint32_t parts;    /* 1, or dims[0] of a stack */
+    int32_t residency; /* 0 device, 1 pinned host (read from there by the kernels) */
+    int32_t slice_dim; /* -1: the whole weight; else what arrives is dims[slice_dim] from begin to end, cut at blocks */
     int64_t slice_begin;
     int64_t slice_end;
     uint64_t reserved[4];
@@ -74,8 +74,8 @@ typedef struct dsv4_state_layout {
     int32_t kind; /* dsv4_state_kind */
     uint32_t positions_per_page;
     uint32_t rows_per_page;
-    uint64_t page_bytes;   /* all layers; for kinds kept per slot: bytes a slot */
-    uint64_t layout_tag;   /* equal tags mean byte-compatible pages, of any backend: hash a text that names the layout */
+    uint64_t page_bytes; /* all layers; for kinds kept per slot: bytes a slot */
+    uint64_t layout_tag; /* equal tags mean byte-compatible pages, of any backend: hash a text that names the layout */
     uint64_t reserved[4];
 } dsv4_state_layout;
 
@@ -103,8 +103,8 @@ typedef struct dsv4_sampling {
     float frequency_penalty;  /* 0: off; over generated tokens */
     float repetition_penalty; /* 1: off; over prompt and generated tokens */
     uint64_t seed;
-    int32_t logprobs;         /* -1: none; k >= 0: the token's own and the k best */
-    int32_t masked;           /* 1: its rows take a late mask (supply) */
+    int32_t logprobs; /* -1: none; k >= 0: the token's own and the k best */
+    int32_t masked;   /* 1: its rows take a late mask (supply) */
     const dsv4_bias* bias;
     uint32_t bias_count;
     const int32_t* stop_ids; /* emitting one sets the record's finished flag */
@@ -127,9 +127,9 @@ typedef struct dsv4_page_table {
 
 /* A slot that has rows in this batch, in order of its rows. */
 typedef struct dsv4_batch_slot {
-    int32_t slot;   /* device record, 0 .. slots-1 */
-    uint32_t flags; /* DSV4_SLOT_* */
-    int64_t committed; /* RESET: committed length P to start from (0, or a prefix hit) */
+    int32_t slot;                  /* device record, 0 .. slots-1 */
+    uint32_t flags;                /* DSV4_SLOT_* */
+    int64_t committed;             /* RESET: committed length P to start from (0, or a prefix hit) */
     const dsv4_sampling* sampling; /* NULL: as before; with RESET: greedy without limits */
     const int32_t* prompt_ids;     /* RESET with penalties: tokens counted as prompt; else NULL */
     uint64_t prompt_count;
@@ -147,19 +147,20 @@ typedef enum dsv4_row_input {
     DSV4_INPUT_NOISE = 3  /* `token` is the noise id */
 } dsv4_row_input;
 
-#define DSV4_ROW_LOGITS 1u   /* logits are wanted; sample or verify acts on it. M counts this flag, idle rows included */
-#define DSV4_ROW_VERIFY 2u   /* commits only as far as verify accepts */
-#define DSV4_ROW_DRAFT 4u    /* a draft row: commits nothing, writes no target state */
-#define DSV4_ROW_PAD 8u      /* writes nothing, reads no experts */
+#define DSV4_ROW_LOGITS 1u /* logits are wanted; sample or verify acts on it. M counts this flag, idle rows included   \
+                            */
+#define DSV4_ROW_VERIFY 2u /* commits only as far as verify accepts */
+#define DSV4_ROW_DRAFT 4u  /* a draft row: commits nothing, writes no target state */
+#define DSV4_ROW_PAD 8u    /* writes nothing, reads no experts */
 #define DSV4_ROW_RELATIVE 16u /* `position` counts from the record's committed length when the step runs */
 
 /* One row. Rows of one slot are consecutive and ascending in position. A row that is neither VERIFY, DRAFT nor PAD
  * commits its position: P becomes position + 1. A row of a finished record acts as PAD. What rows take from the record
- * (P, last token, drafts, finished flag) is read once, when their work begins; what a work emits takes effect for the next
- * one. An id outside the vocabulary, LAST without a last token and a draft that does not exist are errors of the row.
- * VERIFY implies LOGITS. Outputs of idle (PAD) rows are unspecified. */
+ * (P, last token, drafts, finished flag) is read once, when their work begins; what a work emits takes effect for the
+ * next one. An id outside the vocabulary, LAST without a last token and a draft that does not exist are errors of the
+ * row. VERIFY implies LOGITS. Outputs of idle (PAD) rows are unspecified. */
 typedef struct dsv4_row {
-    int32_t slot; /* index into dsv4_batch.slots */
+    int32_t slot;  /* index into dsv4_batch.slots */
     int32_t input; /* dsv4_row_input */
     int32_t token;
     uint32_t flags; /* DSV4_ROW_* */
@@ -173,7 +174,8 @@ typedef struct dsv4_page_copy {
 } dsv4_page_copy;
 
 /* A named Program input or output in host memory, row-major, densely packed, in the value's element type. N and M rows
- * in batch order. Inputs are copied at submit; outputs are written before the ticket completes and must live till then. */
+ * in batch order. Inputs are copied at submit; outputs are written before the ticket completes and must live till then.
+ */
 typedef struct dsv4_tensor {
     dsv4_str name;
     void* data;
@@ -219,10 +221,10 @@ typedef struct dsv4_result {
     int64_t position; /* of the emitted token: the committed length after the row that produced it */
     uint32_t flags;
     int32_t accepted; /* drafts accepted in this row group; the same in each of its results */
-    float logprob;    /* natural log-softmax of the logits before bias, penalties, mask and temperature; NaN: not asked */
+    float logprob; /* natural log-softmax of the logits before bias, penalties, mask and temperature; NaN: not asked */
     uint32_t top_count;
     const dsv4_top_logprob* top; /* best first */
-    uint32_t work; /* number of the work within its submit, and of the row within its batch */
+    uint32_t work;               /* number of the work within its submit, and of the row within its batch */
     uint32_t row;
 } dsv4_result;
 
@@ -262,8 +264,9 @@ typedef struct dsv4_page_list {
     const int32_t* ids;
 } dsv4_page_list;
 
-/* Pages <-> memory, which must live until the ticket completes. The blob starts with a header (docs/contracts.md, section State blobs) that holds magic, version,
- * checkpoint hash, layout tags, tensor-parallel slice and positions; import refuses any mismatch by name. */
+/* Pages <-> memory, which must live until the ticket completes. The blob starts with a header (docs/contracts.md,
+ * section State blobs) that holds magic, version, checkpoint hash, layout tags, tensor-parallel slice and positions;
+ * import refuses any mismatch by name. */
 typedef struct dsv4_transfer {
     uint32_t struct_size;
     const dsv4_page_list* pages;
@@ -304,8 +307,8 @@ typedef struct dsv4_compile_options {
 typedef struct dsv4_backend_table {
     uint32_t struct_size;
 
-    /* Where a Program describes state (state_layouts, state_alloc), the host passes one whose state list is the union of
-     * all Programs that will run; it may have no ops. */
+    /* Where a Program describes state (state_layouts, state_alloc), the host passes one whose state list is the union
+     * of all Programs that will run; it may have no ops. */
 
     /* Machine. Needs no device: with none, *count is 0. The array and its texts live as long as the instance. */
     dsv4_error* (*devices)(void* self, const dsv4_device_info** devices, uint32_t* count);
@@ -323,8 +326,8 @@ typedef struct dsv4_backend_table {
 
     /* Weights, once a session: announce all -> for each part: stage, weight -> weights_done. */
     dsv4_error* (*weights_announce)(dsv4_session* session, const dsv4_weight* weights, uint32_t count);
-    /* Memory to read a part into: at least `bytes`, aligned to 64, owned by the backend, valid until passed to weight or
-     * the next-but-one stage call. */
+    /* Memory to read a part into: at least `bytes`, aligned to 64, owned by the backend, valid until passed to weight
+     * or the next-but-one stage call. */
     dsv4_error* (*stage)(dsv4_session* session, uint64_t bytes, void** out);
     /* Takes a part. `data` and `scale` may be staged memory or any other; they are free again when the call returns,
      * staged memory when the backend reuses it. Sizes must be exactly those of the announced format, scale empty where
@@ -348,15 +351,14 @@ typedef struct dsv4_backend_table {
      * submit wait for the first. The batches are copied. On error nothing was queued. */
     dsv4_error* (*submit)(dsv4_session* session, const dsv4_work* works, uint32_t count, dsv4_ticket* out);
     /* Late masks of work number `work`: for each LOGITS row whose slot's sampling is `masked`, in row order, idle rows
-     * included, (vocab+31)/32 words; bit set = allowed. Once a ticket and work whose Program has a mask op and where there
-     * is such a row; the device waits at the mask op until then. */
+     * included, (vocab+31)/32 words; bit set = allowed. Once a ticket and work whose Program has a mask op and where
+     * there is such a row; the device waits at the mask op until then. */
     dsv4_error* (*supply)(dsv4_session* session, dsv4_ticket ticket, uint32_t work, const uint32_t* words,
                           uint64_t word_count);
     /* 1 complete (failed and unknown tickets too: wait tells), 0 not yet. */
     int32_t (*poll)(dsv4_session* session, dsv4_ticket ticket);
     /* Waits up to timeout_us (UINT64_MAX: for ever; DSV4_DEADLINE when it passes). */
-    dsv4_error* (*wait)(dsv4_session* session, dsv4_ticket ticket, uint64_t timeout_us,
-                        const dsv4_ticket_result** out);
+    dsv4_error* (*wait)(dsv4_session* session, dsv4_ticket ticket, uint64_t timeout_us, const dsv4_ticket_result** out);
     /* Once, after completion. */
     void (*ticket_release)(dsv4_session* session, dsv4_ticket ticket);
 

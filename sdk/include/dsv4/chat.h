@@ -19,13 +19,14 @@ typedef struct dsv4_chat_request {
     int32_t thinking;               /* 0, 1 or DSV4_UNSAID: from `thinking`, `enable_thinking` and the like */
     int32_t continue_final_message; /* 0, 1 or DSV4_UNSAID */
     int32_t default_thinking;       /* the deployment's own answer where the request says nothing; DSV4_UNSAID: none */
-    dsv4_str messages; /* JSON array of OpenAI chat messages; the api plugin checked that it is an array, the parser the rest */
-    dsv4_str tools;                 /* JSON array */
-    dsv4_str tool_choice;           /* JSON value */
-    dsv4_str response_format;       /* JSON object */
-    dsv4_str effort;                /* plain text as the client spelt it: "low", "none", ... */
-    dsv4_str default_effort;        /* plain text; the deployment's own answer */
-    dsv4_str template_kwargs;       /* JSON object chat_template_kwargs; wins over `thinking` and `effort` */
+    dsv4_str messages; /* JSON array of OpenAI chat messages; the api plugin checked that it is an array, the parser the
+                          rest */
+    dsv4_str tools;    /* JSON array */
+    dsv4_str tool_choice;     /* JSON value */
+    dsv4_str response_format; /* JSON object */
+    dsv4_str effort;          /* plain text as the client spelt it: "low", "none", ... */
+    dsv4_str default_effort;  /* plain text; the deployment's own answer */
+    dsv4_str template_kwargs; /* JSON object chat_template_kwargs; wins over `thinking` and `effort` */
 } dsv4_chat_request;
 
 typedef enum dsv4_segment_kind {

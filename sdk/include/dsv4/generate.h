@@ -17,10 +17,10 @@ extern "C" {
 typedef struct dsv4_request_handle dsv4_request_handle;
 
 typedef struct dsv4_limits {
-    int64_t max_tokens;         /* generated tokens; -1: as far as the context allows */
+    int64_t max_tokens; /* generated tokens; -1: as far as the context allows */
     int64_t min_tokens;
     int64_t max_reasoning_tokens; /* -1: no limit of its own */
-    uint64_t deadline_us;       /* host monotonic clock; 0: none */
+    uint64_t deadline_us;         /* host monotonic clock; 0: none */
 } dsv4_limits;
 
 #define DSV4_SAID_TEMPERATURE (1ull << 0)
@@ -40,27 +40,27 @@ typedef struct dsv4_generate_request {
     const int32_t* prompt_ids;
     uint64_t prompt_id_count;
     dsv4_str prompt_text;
-    int32_t parse_special; /* prompt_text: 1 = control token spellings become control tokens */
-    uint32_t n;            /* completions of one prompt, 1 .. 128 */
-    dsv4_sampling sampling; /* stop_ids: the request's own; the model's are added unless ignore_eos. min_length and max_length
-                               are the core's: use limits */
+    int32_t parse_special;  /* prompt_text: 1 = control token spellings become control tokens */
+    uint32_t n;             /* completions of one prompt, 1 .. 128 */
+    dsv4_sampling sampling; /* stop_ids: the request's own; the model's are added unless ignore_eos. min_length and
+                               max_length are the core's: use limits */
     uint64_t sampling_said; /* DSV4_SAID_*: members that the client gave; the deployment's defaults fill the others */
     dsv4_limits limits;
     const dsv4_str* stop_strings;
     uint32_t stop_string_count;
     int32_t include_stop_string;
-    int32_t priority; /* higher runs first */
-    int32_t echo;     /* prompt tokens come first in the events */
+    int32_t priority;        /* higher runs first */
+    int32_t echo;            /* prompt tokens come first in the events */
     int32_t prompt_logprobs; /* -1: none */
-    dsv4_str cache_salt; /* prefixes are shared only under an equal salt */
-    dsv4_str grammar;    /* text for the host's grammar service; overrides the parser's */
+    dsv4_str cache_salt;     /* prefixes are shared only under an equal salt */
+    dsv4_str grammar;        /* text for the host's grammar service; overrides the parser's */
     int32_t grammar_syntax;
-    dsv4_str request_id;  /* empty: made by the host */
-    dsv4_str traceparent; /* W3C trace context, or empty */
+    dsv4_str request_id;        /* empty: made by the host */
+    dsv4_str traceparent;       /* W3C trace context, or empty */
     const int32_t* allowed_ids; /* with a count above 0: only these tokens may be generated, and the stop ids */
     uint32_t allowed_id_count;
-    int32_t ignore_eos;             /* 1: the model's own stop ids do not end a completion */
-    int32_t add_bos;  /* prompt_text: 1 = the model's begin token comes first unless the text starts with it */
+    int32_t ignore_eos; /* 1: the model's own stop ids do not end a completion */
+    int32_t add_bos;    /* prompt_text: 1 = the model's begin token comes first unless the text starts with it */
     uint32_t reserved;
     int64_t truncate_prompt_tokens; /* keep the last tokens of a longer prompt; 0: off, -1: what the context holds */
 } dsv4_generate_request;
@@ -140,8 +140,8 @@ typedef struct dsv4_generate_service {
     /* DSV4_INVALID: the request can never run, the message starting with the parameter at fault ("messages[2].content:
      * ..."); a prompt that is too long: "This model's maximum context length is N tokens. However, your prompt has M
      * tokens.". DSV4_UNSUPPORTED: not offered here. DSV4_EXHAUSTED: the queue is full, try again. DSV4_ENVIRONMENT: not
-     * ready, or shutting down. Prompt plus max_tokens beyond the context is cut, never an error. With echo, prompt tokens
-     * come in events of their own before the first generated one. */
+     * ready, or shutting down. Prompt plus max_tokens beyond the context is cut, never an error. With echo, prompt
+     * tokens come in events of their own before the first generated one. */
     dsv4_error* (*submit)(void* ctx, const dsv4_generate_request* request, dsv4_request_handle** out);
     /* `wake(arg)` is called (from a core thread, must not block) whenever events may be waiting. Set once, before the
      * first next; optional: next can wait instead. No wake runs after release returned. */
@@ -150,8 +150,8 @@ typedef struct dsv4_generate_service {
     dsv4_error* (*next)(void* ctx, dsv4_request_handle* request, uint64_t timeout_us, const dsv4_event** out);
     /* Idempotent. Takes effect at the next step boundary; exactly one final event a completion still comes. */
     void (*cancel)(void* ctx, dsv4_request_handle* request);
-    /* Frees the handle; cancels first when the request still runs. Does not block; nothing may use the handle at the same
-     * time or afterwards. */
+    /* Frees the handle; cancels first when the request still runs. Does not block; nothing may use the handle at the
+     * same time or afterwards. */
     void (*release)(void* ctx, dsv4_request_handle* request);
     /* The segments of a chat request, tokenized, without running it (/tokenize). Writes up to capacity ids. */
     dsv4_error* (*tokenize)(void* ctx, const dsv4_chat_request* chat, int32_t* ids, size_t capacity, size_t* count);

@@ -91,9 +91,9 @@ typedef struct dsv4_host {
     uint16_t abi_minor;
     void* ctx; /* owned by the host */
 
-    /* Options of the instance being created; only during create. `name` as in the manifest. DSV4_NOT_FOUND for a name the
-     * manifest does not declare, DSV4_INVALID for another type. A size is read with option_int, in bytes; an enum with
-     * option_string. Text results live until create returns. */
+    /* Options of the instance being created; only during create. `name` as in the manifest. DSV4_NOT_FOUND for a name
+     * the manifest does not declare, DSV4_INVALID for another type. A size is read with option_int, in bytes; an enum
+     * with option_string. Text results live until create returns. */
     dsv4_error* (*option_string)(const dsv4_options* options, dsv4_str name, dsv4_str* out);
     dsv4_error* (*option_int)(const dsv4_options* options, dsv4_str name, int64_t* out);
     dsv4_error* (*option_float)(const dsv4_options* options, dsv4_str name, double* out);
@@ -130,8 +130,8 @@ typedef struct dsv4_host {
     /* Services. NULL when there is none in this program run (a linter has no tokenizer). Each takes this `ctx`. */
     const dsv4_tokenizer_service* tokenizer;
     const dsv4_grammar_service* grammar;
-    const dsv4_lowering_service* lowering;              /* spec plugins */
-    const struct dsv4_generate_service* generate;       /* api plugins */
+    const dsv4_lowering_service* lowering;        /* spec plugins */
+    const struct dsv4_generate_service* generate; /* api plugins */
 } dsv4_host;
 
 #ifdef __cplusplus

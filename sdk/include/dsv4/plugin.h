@@ -31,7 +31,7 @@ typedef enum dsv4_kind {
 } dsv4_kind;
 
 typedef enum dsv4_plugin_status {
-    DSV4_STATUS_WIP = 1,   /* loads only when the pipeline says so */
+    DSV4_STATUS_WIP = 1, /* loads only when the pipeline says so */
     DSV4_STATUS_BETA = 2,
     DSV4_STATUS_STABLE = 3
 } dsv4_plugin_status;
@@ -46,8 +46,8 @@ typedef enum dsv4_security_posture {
 typedef struct dsv4_instance {
     uint32_t struct_size; /* set by the host: capacity */
     uint32_t reserved;
-    void* self;           /* owned by the plugin; first argument of every function of `table` */
-    const void* table;    /* the kind's table; static or owned by self */
+    void* self;                  /* owned by the plugin; first argument of every function of `table` */
+    const void* table;           /* the kind's table; static or owned by self */
     void (*destroy)(void* self); /* host control thread, once, after the last call into `table` returned */
 } dsv4_instance;
 

@@ -70,15 +70,15 @@ typedef struct dsv4_format {
  * one page id stands for that page in all layers of the kind. Within a page, row r of a kind with ratio m holds what
  * position page*positions_per_page + r*m .. + m-1 produced. */
 typedef enum dsv4_state_kind {
-    DSV4_STATE_WINDOW = 1,         /* sliding window KV, one row a position, reach = window; 64 positions a page */
-    DSV4_STATE_CSA = 2,            /* compressed KV, ratio 4, grows; 256 positions = 64 rows a page */
-    DSV4_STATE_HCA = 3,            /* compressed KV, ratio 128, grows; 256 positions = 2 rows a page */
-    DSV4_STATE_INDEX = 4,          /* indexer keys, ratio 4, grow; 256 positions = 64 rows a page */
-    DSV4_STATE_CSA_PARTIAL = 5,    /* compressor partials (value, gate), ratio 4: one row a position, reach 8; 4 a page */
-    DSV4_STATE_HCA_PARTIAL = 6,    /* ratio 128: one row a position, reach 128; 64 a page */
-    DSV4_STATE_INDEX_PARTIAL = 7,  /* indexer compressor partials: one row a position, reach 8; 4 a page */
-    DSV4_STATE_DRAFT_WINDOW = 8,   /* draft stages' window KV: one row a position, reach = window; 64 a page */
-    DSV4_STATE_TOKEN_COUNTS = 9    /* per slot, not paged: occurrences of each token, for penalties; no pool */
+    DSV4_STATE_WINDOW = 1,      /* sliding window KV, one row a position, reach = window; 64 positions a page */
+    DSV4_STATE_CSA = 2,         /* compressed KV, ratio 4, grows; 256 positions = 64 rows a page */
+    DSV4_STATE_HCA = 3,         /* compressed KV, ratio 128, grows; 256 positions = 2 rows a page */
+    DSV4_STATE_INDEX = 4,       /* indexer keys, ratio 4, grow; 256 positions = 64 rows a page */
+    DSV4_STATE_CSA_PARTIAL = 5, /* compressor partials (value, gate), ratio 4: one row a position, reach 8; 4 a page */
+    DSV4_STATE_HCA_PARTIAL = 6, /* ratio 128: one row a position, reach 128; 64 a page */
+    DSV4_STATE_INDEX_PARTIAL = 7, /* indexer compressor partials: one row a position, reach 8; 4 a page */
+    DSV4_STATE_DRAFT_WINDOW = 8,  /* draft stages' window KV: one row a position, reach = window; 64 a page */
+    DSV4_STATE_TOKEN_COUNTS = 9   /* per slot, not paged: occurrences of each token, for penalties; no pool */
 } dsv4_state_kind;
 #define DSV4_STATE_KIND_COUNT 10 /* kinds of this minor are below */
 

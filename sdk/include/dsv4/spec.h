@@ -1,8 +1,8 @@
 /* The speculation contract: what to draft, how to verify, how long; expressed as Programs for the backend.
  *
- * A plugin of this kind runs no maths of its own. It reads the draft's weights list and configuration, composes Programs
- * from the host's lowering service, and decides lengths. Draft, verify, accept and context insertion of a step are one
- * submit of the returned executables.
+ * A plugin of this kind runs no maths of its own. It reads the draft's weights list and configuration, composes
+ * Programs from the host's lowering service, and decides lengths. Draft, verify, accept and context insertion of a step
+ * are one submit of the returned executables.
  */
 #ifndef DSV4_SPEC_H
 #define DSV4_SPEC_H
@@ -16,10 +16,10 @@ extern "C" {
 /* What the core must know to schedule. Lives as long as the instance. */
 typedef struct dsv4_spec_info {
     uint32_t struct_size;
-    dsv4_str method;            /* "dspark", "mtp" */
-    uint32_t max_tokens;        /* drafts a step, at most */
-    uint32_t draft_rows;        /* rows of the draft Program for one slot */
-    const int32_t* tap_layers;  /* target layers whose streams the target Program must tap, ascending */
+    dsv4_str method;           /* "dspark", "mtp" */
+    uint32_t max_tokens;       /* drafts a step, at most */
+    uint32_t draft_rows;       /* rows of the draft Program for one slot */
+    const int32_t* tap_layers; /* target layers whose streams the target Program must tap, ascending */
     uint32_t tap_count;
     int32_t noise_token;        /* id of noise rows, or -1 */
     int32_t needs_draft_window; /* 1: DSV4_STATE_DRAFT_WINDOW belongs to the boundary state */
