@@ -40,6 +40,12 @@ std::string allowed_origin(const Settings& settings, std::string_view origin) {
     return std::find(origins.begin(), origins.end(), origin) == origins.end() ? std::string() : std::string(origin);
 }
 
+bool is_foreign_page(const Settings& settings, std::string_view origin, std::string_view host) {
+    if (origin.empty() || !allowed_origin(settings, origin).empty()) return false;
+    const std::size_t scheme = origin.find("://");
+    return scheme == std::string_view::npos || origin.substr(scheme + 3) != host;
+}
+
 bool is_request_id(std::string_view text) noexcept {
     return !text.empty() && text.size() <= 128 &&
            std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });

@@ -17,6 +17,10 @@ std::optional<std::size_t> find_key(const Settings& settings, std::string_view a
 // What Access-Control-Allow-Origin says to a page of `origin`; empty: nothing.
 std::string allowed_origin(const Settings& settings, std::string_view origin);
 
+// A page of another origin than `host` that is not allowed. Browsers send some requests of such pages without asking
+// first, and a server without keys would run them.
+bool is_foreign_page(const Settings& settings, std::string_view origin, std::string_view host);
+
 // The request id that a client gave, if it can stand in headers and logs (1 to 128 printable ASCII characters).
 bool is_request_id(std::string_view text) noexcept;
 // A W3C traceparent of version 00.

@@ -298,6 +298,11 @@ std::optional<ApiError> Connection::check_head(const Parser& parser, RequestHead
     if (const std::string_view trace = text("traceparent"); is_traceparent(trace)) head.traceparent = trace;
 
     if (head.method == http::verb::options && !allowed_origin(settings_, head.origin).empty()) return std::nullopt;
+    if (is_foreign_page(settings_, head.origin, text(http::field::host))) {
+        ApiError error = bad_request("pages of another origin may not call this server; set cors or allowed_origins");
+        error.status = 403;
+        return error;
+    }
     if (!settings_.api_keys.empty() && head.route.needs_key &&
         !(head.route.route == Route::metrics && settings_.metrics_without_key)) {
         const auto key = find_key(settings_, text(http::field::authorization), text("x-api-key"));

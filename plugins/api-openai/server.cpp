@@ -117,13 +117,12 @@ struct Server::State {
     tcp::acceptor acceptor{accept_strand};
     std::optional<asio::thread_pool> workers;
     std::vector<std::thread> threads;
-    std::string endpoint;
 };
 
 Server::Server(const Front& front) : state_(std::make_unique<State>(front)) {}
 Server::~Server() { stop(); }
 
-std::string_view Server::endpoint() const noexcept { return state_ ? state_->endpoint : std::string_view(); }
+std::string_view Server::endpoint() const noexcept { return listening_ ? endpoint_ : std::string_view(); }
 
 void Server::start() {
     State& s = *state_;
@@ -142,15 +141,16 @@ void Server::start() {
     }
     const tcp::endpoint bound = s.acceptor.local_endpoint();
     const std::string address = bound.address().to_string();
-    s.endpoint =
+    endpoint_ =
         "http://" + (bound.address().is_v6() ? "[" + address + "]" : address) + ":" + std::to_string(bound.port());
     s.workers.emplace(std::size_t(settings.worker_threads));
     s.shared.workers = &*s.workers;
     asio::co_spawn(s.accept_strand, s.accept_all(), asio::detached);
     for (int i = 0; i < settings.io_threads; ++i) s.threads.emplace_back([&io = s.io] { io.run(); });
+    listening_ = true;
     if (!bound.address().is_loopback() && settings.api_keys.empty())
         s.front.log().warn("the API is open to other machines without a key; set api_key");
-    s.front.log().info("the API listens on " + s.endpoint);
+    s.front.log().info("the API listens on " + endpoint_);
 }
 
 void Server::drain(std::uint64_t deadline_us) {

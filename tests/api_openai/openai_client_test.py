@@ -170,6 +170,7 @@ def run(url, scripted):
         test(client, model, scripted)
         print("ok", test.__name__)
     answers = asyncio.run(many(url, model))
+    assert len(answers) == 50
     if scripted:
         assert set(answers) == {"Hello, wörld 😀!"}
     print("ok many")

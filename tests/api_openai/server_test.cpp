@@ -443,7 +443,10 @@ TEST_CASE("browsers of other origins: off, listed, any") {
     {
         TestServer server(always(hello()));
         CHECK(server.chat(chat_body(), origin).header("Access-Control-Allow-Origin").empty());
-        CHECK(ask(server.port, preflight).status == 405);
+        CHECK(server.chat(chat_body(), origin).status == 403);
+        CHECK(server.chat(chat_body(), "Origin: null\r\n").status == 403);
+        CHECK(server.chat(chat_body(), "Origin: http://test\r\n").status == 200);
+        CHECK(ask(server.port, preflight).status == 403);
     }
     {
         TestServer server(always(hello()), [](FakeHost& h) {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 using namespace dsv4::test;
 using nlohmann::json;
@@ -423,13 +424,50 @@ TEST_CASE_METHOD(Fixture, "request vectors translate; their messages stay as the
     CHECK(seen == 17);
 }
 
+TEST_CASE_METHOD(Fixture, "mutated bodies give a request or an error, never anything else") {
+    const std::vector<std::string> seeds = {
+        R"({"messages":[{"role":"user","content":"\ud83d\ude00 hi"}],"tools":[{"type":"function","function":{"name":"f"}}],)"
+        R"("stop":["a","b"],"logit_bias":{"5":1.5},"thinking":{"type":"enabled"},"n":2,"top_p":0.5})",
+        R"({"messages":[],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"a":[1]}}}})",
+        R"({"messages":[1],"functions":[{"name":"f"}],"guided_choice":["x"],"stream_options":{"include_usage":true}})"};
+    const std::vector<std::string> prompts = {R"({"prompt":["a","b"],"logprobs":2,"echo":true,"stop":"x"})",
+                                              R"({"prompt":[[1,2],[3]],"max_tokens":5.0,"allowed_token_ids":[1]})"};
+    std::mt19937 random(3);
+    const std::string_view pool = "{}[]\",:\\u0d8f\n\0\xff-+.e1 null";
+    std::size_t fine = 0;
+    for (int i = 0; i < 20'000; ++i) {
+        const bool chat_route = random() % 2 == 0;
+        const auto& from = chat_route ? seeds : prompts;
+        std::string body = from[random() % from.size()];
+        for (std::size_t k = random() % 3; k > 0; --k) {
+            const std::size_t at = random() % body.size();
+            switch (random() % 4) {
+            case 0: body[at] = pool[random() % pool.size()]; break;
+            case 1: body.insert(at, 1, pool[random() % pool.size()]); break;
+            case 2: body.erase(at, 1 + random() % 4); break;
+            default: body += body.substr(at, random() % 20);
+            }
+        }
+        const Translated t(*api, chat_route ? "/v1/chat/completions" : "/v1/completions", body);
+        INFO(body);
+        REQUIRE((t.status() == 200 || t.status() == 400));
+        if (t.status() == 200)
+            ++fine;
+        else
+            REQUIRE(!t.error().at("message").get<std::string>().empty());
+    }
+    CHECK(fine > 5'000);
+    CHECK(fine < 15'000);
+}
+
 TEST_CASE("options that cannot hold are refused") {
     const auto create = [](const char* name, auto value) {
         FakeHost host(nullptr);
         host.options.values[name] = value;
         LoadedApi api(host);
     };
-    CHECK_THROWS_WITH(create("api_key", std::string("sk-1234567890")), ContainsSubstring("must name where a key is kept"));
+    CHECK_THROWS_WITH(create("api_key", std::string("sk-1234567890")),
+                      ContainsSubstring("must name where a key is kept"));
     CHECK_THROWS(create("api_key", std::string("env:MISSING")));
     const auto start = [](const std::string& address, bool remote) {
         FakeHost host(nullptr);
