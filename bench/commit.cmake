@@ -1,0 +1,17 @@
+# Writes the commit of the source tree into a header, run on each build: cmake -DSOURCE=... -DOUT=... -P commit.cmake
+set(commit unknown)
+if(EXISTS ${SOURCE}/.git)
+  execute_process(COMMAND git -C ${SOURCE} describe --always --abbrev=40 --exclude=* --dirty
+    OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed)
+    set(commit ${described})
+  endif()
+endif()
+set(text "#pragma once\n#define DSV4_COMMIT \"${commit}\"\n")
+set(old "")
+if(EXISTS ${OUT})
+  file(READ ${OUT} old)
+endif()
+if(NOT old STREQUAL text)
+  file(WRITE ${OUT} "${text}")
+endif()
