@@ -412,7 +412,7 @@ void Engine::fail(Request& r, const Error& error) {
     Event event;
     event.kind = DSV4_EVENT_ERROR;
     event.code = error.code;
-    event.retryable = error.code == Code::exhausted || error.code == Code::environment;
+    event.retryable = error.code == Code::environment;
     event.message = error.message;
     count(Metric::request_success, 1, "error");
     log(DSV4_LOG_ERROR, "request " + r.id + " failed: " + error.message);

@@ -1,4 +1,5 @@
 // Requests end to end: prompt to events, limits, errors, cancelling, slow readers, draining.
+#include "dsv4/sdk/generate.hpp"
 #include "tests/engine/harness.hpp"
 
 #include <nlohmann/json.hpp>
@@ -387,4 +388,103 @@ TEST_CASE("describe tells what clients may know") {
                               {"running", 0},
                               {"waiting", 0},
                               {"ready", true}});
+}
+
+TEST_CASE("a deadline wakes an engine that has nothing to run") {
+    auto config = Rig::default_config();
+    config.queue_tokens = 4;
+    Rig rig(config);
+    Ask ask;
+    ask.prompt = random_prompt(1, 100);
+    ask.max_tokens = 1000;
+    ask.deadline_us = rig.engine->now_us() + 80'000;
+    Pending p(*rig.engine, ask);
+    while (rig.metrics.value(Metric::paused_readers) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(120)); // nobody reads, nothing runs
+    CHECK(rig.metrics.value(Metric::request_success, "abort") == 1);
+    CHECK(p.finish()[0].reason == DSV4_REASON_DEADLINE);
+    CHECK(p.answer()[0].tokens.size() < 20);
+}
+
+TEST_CASE("without chunked prefill a prompt runs in one step") {
+    auto config = Rig::default_config();
+    config.chunked_prefill = false;
+    config.max_batched_tokens = 4096 + 8;
+    Rig rig(config);
+    Ask ask;
+    ask.prompt = random_prompt(1, 3000);
+    ask.max_tokens = 5;
+    Ask other = ask;
+    other.prompt = random_prompt(2, 3500);
+    Pending a(*rig.engine, ask), b(*rig.engine, other);
+    a.finish();
+    b.finish();
+    CHECK(rig.metrics.updates(Metric::iteration_tokens) <= 14); // two prompts, and the tokens behind them
+    Rig chunked;
+    CHECK(chunked.ask(ask)[0].tokens == a.answer()[0].tokens);
+    CHECK(chunked.ask(other)[0].tokens == b.answer()[0].tokens);
+}
+
+TEST_CASE("a text prompt begins with the begin token when asked, once") {
+    auto config = Rig::default_config();
+    config.begin_id = 0;
+    Rig rig(config);
+    auto tokens = [&](const std::string& text, bool special, bool bos) {
+        dsv4_generate_request r = sdk::default_request();
+        r.prompt_text = sdk::str(text);
+        r.parse_special = special;
+        r.add_bos = bos;
+        r.limits.max_tokens = 1;
+        r.echo = 1;
+        auto request = rig.engine->submit(r);
+        std::vector<std::int32_t> ids;
+        while (const dsv4_event* e = request->events->next(10'000'000))
+            for (std::uint32_t i = 0; i < e->token_count; ++i) ids.push_back(e->tokens[i].id);
+        ids.pop_back(); // the one generated token
+        return ids;
+    };
+    const auto plain = tokens("some text", false, false);
+    CHECK(plain == ids_of("some text"));
+    auto begun = plain;
+    begun.insert(begun.begin(), 0);
+    CHECK(tokens("some text", false, true) == begun);
+    const std::string begin(tiny_tokenizer().bytes(0));
+    CHECK(tokens(begin + "some text", true, true) == begun);
+}
+
+TEST_CASE("a plan and a geometry become a configuration") {
+    plan::ServingPlan plan;
+    plan.checkpoint.id = "owner/model";
+    plan.context.max_num_seqs = 12;
+    plan.context.max_num_batched_tokens = 8;
+    plan.kv.prefix_caching = false;
+    plan.sampling.temperature = 0.6;
+    plan.sampling.top_k = 50;
+    plan.reasoning.thinking = true;
+    plan.reasoning.effort = "max";
+    plan.reasoning.max_output_tokens = 777;
+    model::Geometry geometry;
+    geometry.vocab_size = 2048;
+    geometry.sliding_window = 64;
+    geometry.max_position_embeddings = 4096;
+    geometry.bos_token_id = 0;
+    geometry.eos_token_ids = {1, 9};
+    auto c = engine::config_from(plan, geometry);
+    CHECK(c.model_name == "owner/model");
+    CHECK(c.max_sequences == 12);
+    CHECK(c.max_batched_tokens == 12); // each completion has a row
+    CHECK(c.max_model_len == 4096);
+    CHECK(c.stop_ids == std::vector<std::int32_t>{1, 9});
+    CHECK(c.begin_id == 0);
+    CHECK_FALSE(c.prefix_caching);
+    CHECK(c.sampling.temperature == 0.6);
+    CHECK(c.sampling.top_k == 50);
+    CHECK(c.thinking);
+    CHECK(c.effort == "max");
+    CHECK(c.default_max_tokens == 777);
+    plan.context.max_model_len = 1024;
+    plan.context.chunked_prefill = false;
+    c = engine::config_from(plan, geometry);
+    CHECK(c.max_model_len == 1024);
+    CHECK(c.max_batched_tokens == 1024 + 12);
 }

@@ -306,6 +306,30 @@ TEST_CASE("forks whose parent is cancelled compute the prompt themselves") {
     CHECK(parent.generated() == 0);
 }
 
+TEST_CASE("a fork shares only what has landed: a row that fails is not passed on") {
+    SchedulerOptions options;
+    options.slots = 4;
+    options.max_rows = 150;
+    Driver driver(options, pool_pages(32, 64, 600));
+    Job job{random_prompt(8, 300), 20, 0, 0, 0};
+    Sequence parent(job.prompt, sampling_of(job), ""), child(job.prompt, sampling_of(job), "");
+    child.fork_of = &parent;
+    driver.backend().fail_row_in(2); // the last chunk before the fork
+    driver.scheduler().add(parent);
+    driver.scheduler().add(child);
+    while (driver.submit()) driver.land();
+    CHECK(parent.failure);
+    REQUIRE_FALSE(child.failure);
+    CHECK(child.computed_prefill_tokens == 300);
+    CHECK(child.generated() == 20);
+    CHECK(driver.backend().violations() == std::vector<std::string>{});
+    Driver quiet(options, pool_pages(32, 64, 600));
+    Sequence reference(job.prompt, sampling_of(job), "");
+    quiet.scheduler().add(reference);
+    while (quiet.submit()) quiet.land();
+    CHECK(child.tokens == reference.tokens);
+}
+
 TEST_CASE("a more important request runs first and takes a slot where there is none") {
     SchedulerOptions options;
     options.slots = 1;
