@@ -33,8 +33,10 @@ endif()
 
 find_program(DSV4_CCACHE ccache)
 if(DSV4_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${DSV4_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${DSV4_CCACHE})
+  # Paths below the source folder are cached relative to it, so that a second clone finds what the first compiled.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${DSV4_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 find_program(DSV4_MOLD mold)
 if(DSV4_MOLD)
