@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <set>
 #include <span>
 #include <vector>
@@ -114,9 +115,9 @@ class Scheduler {
     bool pages_on_their_way() const;
     Sequence* worst_running() const;
 
-    template <class Reserve> bool reserve_with_eviction(Reserve reserve, bool growing);
+    bool reserve_with_eviction(const std::function<bool()>& reserve, bool growing);
     // Makes room for a running sequence, by preemption if it must be. False: not in this step.
-    template <class Reserve> bool make_room(Sequence& s, Reserve reserve, bool growing);
+    bool make_room(Sequence& s, const std::function<bool()>& reserve, bool growing);
 
     bool wants_decode(const Sequence& s) const;
     bool wants_prefill(const Sequence& s) const;
