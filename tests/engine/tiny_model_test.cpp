@@ -99,6 +99,23 @@ TEST_CASE("the tiny model serves: alone, together, from the cache and after pree
         const Answer a = rig.ask(chat);
         CHECK(a.errors == 0);
         CHECK(a[0].finals == 1);
+        // Steering reaches the real sampler: a budget forces the closing token, a late mask rules the rest out.
+        chat.thinking = 1;
+        chat.max_reasoning = 3;
+        chat.ignore_eos = true;
+        const Answer budget = rig.ask(chat);
+        REQUIRE(budget[0].tokens.size() == 8);
+        CHECK(budget[0].tokens[3] == *tiny_tokenizer().control_id("</think>"));
+        CHECK(budget[0].usage.reasoning_tokens == 3);
+        Ask few = asks[0];
+        few.allowed = {100, 200, 300};
+        few.temperature = 1;
+        few.logprobs = 2;
+        const Answer masked = rig.ask(few);
+        REQUIRE(masked.errors == 0);
+        REQUIRE(masked[0].tokens.size() == 24);
+        for (std::int32_t t : masked[0].tokens) CHECK((t == 100 || t == 200 || t == 300));
+        CHECK(masked[0].tops[0].size() == 2);
     }
     for (const bool tight : {false, true}) {
         INFO("tight " << tight);
