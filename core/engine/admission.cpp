@@ -23,6 +23,7 @@ bool Scheduler::admit(Plan& plan) {
 }
 
 bool Scheduler::admit_sequence(Plan& plan, Sequence& s) {
+    s.begin_tokens();
     const std::span<const std::int32_t> tokens(s.tokens);
     s.pages = std::make_unique<state::SequencePages>(pools_);
     prefix::Match match;
@@ -120,6 +121,7 @@ void Scheduler::plan_forks(Plan& plan, Sequence& parent) {
         }
         f->slot = free_slots_.back();
         free_slots_.pop_back();
+        f->begin_tokens();
         f->state = Sequence::State::running;
         f->computed = f->planned = at;
         f->prefill_end = f->prompt_length;

@@ -9,6 +9,7 @@ namespace dsv4::engine {
 namespace {
 
 constexpr std::uint32_t max_completions = 128;
+constexpr std::uint64_t max_prompt_ids = std::uint64_t(1) << 26;
 constexpr std::uint32_t max_stop_strings = 16;
 constexpr std::size_t max_stop_string_bytes = 4096;
 
@@ -55,6 +56,9 @@ EncodedPrompt encode_prompt(const RequestContext& context, const dsv4_generate_r
         if (DSV4_HAS(&in, add_bos) && begin >= 0 && (p.ids.empty() || p.ids.front() != begin))
             p.ids.insert(p.ids.begin(), begin);
     } else {
+        if (in.prompt_id_count > max_prompt_ids)
+            invalid("prompt: " + std::to_string(in.prompt_id_count) + " tokens are more than " +
+                    std::to_string(max_prompt_ids) + ".");
         p.ids.assign(in.prompt_ids, in.prompt_ids + in.prompt_id_count);
         for (std::int32_t id : p.ids)
             if (id < 0 || id >= context.config.vocab_size)
@@ -183,11 +187,12 @@ std::shared_ptr<Request> make_request(const RequestContext& context, const dsv4_
     if (DSV4_HAS(&in, allowed_ids) && in.allowed_id_count > 0) allowed = {in.allowed_ids, in.allowed_id_count};
     sampling.masked = grammar || !allowed.empty();
 
+    const auto ids = std::make_shared<const std::vector<std::int32_t>>(std::move(prompt.ids));
     for (std::uint32_t i = 0; i < in.n; ++i) {
         sampling::Sampling own = sampling;
         own.seed = sampling.seed + i;
-        auto& c = *request->completions.emplace_back(std::make_unique<Completion>(
-            *request, i, i + 1 < in.n ? prompt.ids : std::move(prompt.ids), std::move(own), sdk::view(in.cache_salt)));
+        auto& c = *request->completions.emplace_back(
+            std::make_unique<Completion>(*request, i, ids, std::move(own), sdk::view(in.cache_salt)));
         c.output = std::make_unique<Output>(context.tokenizer, context.parser, output);
         if (sampling.masked)
             c.mask = std::make_unique<TokenMask>(config.vocab_size, allowed, c.sequence.sampling.stop_ids, grammar);

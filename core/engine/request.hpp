@@ -19,7 +19,7 @@ struct Request;
 
 // One of the n answers. Belongs to the engine thread once submitted.
 struct Completion {
-    Completion(Request& owner, std::uint32_t number, std::vector<std::int32_t> prompt, sampling::Sampling parameters,
+    Completion(Request& owner, std::uint32_t number, Sequence::Prompt prompt, sampling::Sampling parameters,
                std::string_view salt)
         : request(owner), index(number), sequence(std::move(prompt), std::move(parameters), salt) {}
 

@@ -16,15 +16,22 @@ namespace dsv4::engine {
 
 // Set by the owner before add(); afterwards everything is the scheduler's, except where a comment says otherwise.
 struct Sequence {
-    Sequence(std::vector<std::int32_t> prompt, sampling::Sampling sampling_parameters, std::string_view salt)
-        : tokens(std::move(prompt)),
-          prompt_length(std::int64_t(tokens.size())),
+    // The completions of one request share its prompt.
+    using Prompt = std::shared_ptr<const std::vector<std::int32_t>>;
+    Sequence(Prompt prompt_tokens, sampling::Sampling sampling_parameters, std::string_view salt)
+        : prompt(std::move(prompt_tokens)),
+          prompt_length(std::int64_t(prompt->size())),
           sampling(std::move(sampling_parameters)),
           keys(salt) {}
+    Sequence(std::vector<std::int32_t> prompt_tokens, sampling::Sampling sampling_parameters, std::string_view salt)
+        : Sequence(std::make_shared<const std::vector<std::int32_t>>(std::move(prompt_tokens)),
+                   std::move(sampling_parameters), salt) {}
 
     static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
-    // Prompt, then every token whose result has landed.
+    const Prompt prompt;
+    // Prompt, then every token whose result has landed. Empty before the first admission: a request may wait with many
+    // completions of a long prompt.
     std::vector<std::int32_t> tokens;
     const std::int64_t prompt_length;
     sampling::Sampling sampling; // with its lengths set
@@ -46,7 +53,10 @@ struct Sequence {
     std::int64_t computed_prefill_tokens = 0; // rows of prompt and recomputation actually run
     std::optional<Error> failure;
 
-    std::int64_t generated() const noexcept { return std::int64_t(tokens.size()) - prompt_length; }
+    std::int64_t generated() const noexcept { return tokens.empty() ? 0 : std::int64_t(tokens.size()) - prompt_length; }
+    void begin_tokens() {
+        if (tokens.empty()) tokens = *prompt;
+    }
 
     // Internal to the scheduler.
     enum class State { waiting, forking, running, retired };
