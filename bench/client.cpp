@@ -37,6 +37,7 @@ constexpr std::size_t whole_body_limit_bytes = 64u << 20;
 constexpr std::size_t models_limit_bytes = 1u << 20;
 constexpr std::uint64_t stream_limit_bytes = 1u << 30;
 constexpr auto tail_time = std::chrono::seconds(1); // for what follows [DONE], so that the connection can be kept
+constexpr std::uint64_t failures_in_a_row = 1000;   // of connections: the server is gone
 constexpr std::uint64_t warmup_numbers = std::uint64_t(1) << 63; // warm-up asks other prompts than the load
 
 struct Connection {
@@ -74,6 +75,7 @@ class Session {
             run_.stopped_by_user = true;
             stop();
         });
+        lost_limit_ = failures_in_a_row + settings.concurrency;
         LoadSettings warm;
         warm.concurrency = settings.concurrency ? settings.concurrency : std::min<std::uint64_t>(warmup, 64);
         warm.requests = warmup;
@@ -157,6 +159,10 @@ class Session {
                 report_progress();
                 asio::co_spawn(context_, one(*begin), [this](std::exception_ptr e) {
                     keep(e);
+                    if (lost_in_a_row_ >= lost_limit_ && !stopping_) {
+                        run_.gave_up = true;
+                        stop();
+                    }
                     schedule_->finished();
                     wake_.cancel();
                 });
@@ -207,6 +213,7 @@ class Session {
             co_return;
         }
         ++(sample.outcome == Outcome::ok ? answered_ : failed_);
+        lost_in_a_row_ = sample.outcome == Outcome::connection ? lost_in_a_row_ + 1 : 0;
         run_.samples.push_back(std::move(sample));
         report_progress();
     }
@@ -402,6 +409,8 @@ class Session {
     Clock::time_point start_ = Clock::now();
     Run run_;
     std::uint64_t answered_ = 0, failed_ = 0;
+    std::uint64_t lost_in_a_row_ = 0; // connections that failed since one did not
+    std::uint64_t lost_limit_ = failures_in_a_row;
     bool warming_up_ = false;
     bool stopping_ = false;
     std::exception_ptr error_;

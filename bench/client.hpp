@@ -33,12 +33,14 @@ struct Run {
     std::uint64_t warmup_failures = 0;
     std::int64_t elapsed_us = 0;  // from the start of the load to the end of its last request
     bool stopped_by_user = false; // by SIGINT or SIGTERM
+    bool gave_up = false;         // as the server could not be reached any more
 };
 
 // Runs `warmup` requests in a closed loop of the same concurrency, then the load. Connections are kept and used again;
 // a request that meets a kept connection which the server has closed in the meantime is sent once more on another.
-// SIGINT and SIGTERM end the run early; a second one ends the process. Calls `progress` whenever a request starts or
-// ends. One thread. Throws Failure(environment) where no connection can be made at the start.
+// After 1000 failed connections in a row (and as many more as run at once) the run gives up. SIGINT and SIGTERM end the
+// run early; a second one ends the process. Calls `progress` whenever a request starts or ends. One thread. Throws
+// Failure(environment) where no connection can be made at the start.
 Run run_load(const Server& server, const LoadSettings& load, std::uint64_t warmup, const Requests& requests,
              const std::function<void(const Progress&)>& progress);
 

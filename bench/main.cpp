@@ -166,7 +166,7 @@ int run(Options& o, const std::vector<std::string>& command, bool concurrency_gi
         if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0)
             cannot_write(o.json_file, Code::environment);
     }
-    return measures.failed || result.warmup_failures || result.stopped_by_user ? some_failed : clean;
+    return measures.failed || result.warmup_failures || result.stopped_by_user || result.gave_up ? some_failed : clean;
 }
 
 int report(const Error& error) {

@@ -119,11 +119,13 @@ std::string table(const Conditions& c, const Run& run, const Measures& m) {
     out += fmt::format("{} answered, {} failed", m.answered, m.failed);
     if (m.interrupted) out += fmt::format(", {} interrupted", m.interrupted);
     out += fmt::format(" in {:.2f} s over {} connections{}\n\n", m.elapsed_s, run.connections,
-                       run.stopped_by_user ? "; stopped by the user" : "");
+                       run.stopped_by_user ? "; stopped by the user"
+                       : run.gave_up       ? "; gave up, as the server could not be reached any more"
+                                           : "");
 
     const auto rate = [&](const char* name, const std::optional<double>& value, const std::string& note) {
-        out +=
-            value ? fmt::format("{:<17}{:>12.2f}  {}\n", name, *value, note) : fmt::format("{:<17}{:>12}\n", name, "-");
+        out += value ? fmt::format("{:<17}{:>12.2f}{}{}\n", name, *value, note.empty() ? "" : "  ", note)
+                     : fmt::format("{:<17}{:>12}\n", name, "-");
     };
     const std::string source = token_source(m);
     rate("requests/s", m.requests_per_s, "");
@@ -151,7 +153,7 @@ std::string table(const Conditions& c, const Run& run, const Measures& m) {
     row("prompt tokens", m.prompt_length_tokens);
     row("output tokens", m.output_length_tokens);
 
-    if (m.without_output) out += fmt::format("\n{} answers carried no output\n", m.without_output);
+    if (m.without_output) out += fmt::format("\nanswers without output: {}\n", m.without_output);
     if (!m.failures.empty()) out += "\nfailures\n";
     for (const auto& [kind, count] : m.failures) {
         std::string name = outcome_name(kind);
@@ -178,6 +180,7 @@ std::string json_report(const Conditions& c, const Run& run, const Measures& m) 
     out["request"]["timeout_s"] = c.request_timeout_s;
     out["warmup"] = {{"requests", run.warmup_requests}, {"failed", run.warmup_failures}};
     out["stopped_by_user"] = run.stopped_by_user;
+    out["gave_up"] = run.gave_up;
     out["elapsed_s"] = m.elapsed_s;
     out["connections"] = run.connections;
     out["requests"] = {{"answered", m.answered},

@@ -117,6 +117,7 @@ TEST_CASE("the JSON report has every member that its version promises") {
         "timeout_s": 30.0})"));
     CHECK(r.at("requests") == json::parse(R"({"answered": 2, "failed": 2, "interrupted": 2, "without_output": 0})"));
     CHECK(r.at("stopped_by_user") == true);
+    CHECK(r.at("gave_up") == false);
     CHECK(r.at("failures").at("http_status") == json::parse(R"({"503": 1})"));
     CHECK(r.at("failures").at("timeout") == 1);
     CHECK(r.at("failures").at("connection") == 0);

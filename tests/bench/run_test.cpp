@@ -196,6 +196,17 @@ TEST_CASE("a server that does not answer times out") {
     CHECK(measure(run).failures == std::map<Outcome, std::uint64_t>{{Outcome::timeout, 4}});
 }
 
+TEST_CASE("a server that is gone is not asked for ever") {
+    ScriptedServer server([&](std::uint64_t number, auto&, auto&) {
+        return number < 10 ? Reply{streamed(good, 50)} : Reply{"", true};
+    });
+    const Run run = run_with(server, 1, 5000);
+    CHECK(run.gave_up);
+    CHECK_FALSE(run.stopped_by_user);
+    CHECK(measure(run).answered == 10);
+    CHECK(measure(run).failed == 1001);
+}
+
 TEST_CASE("an interrupt ends the run with what was measured") {
     ScriptedServer server([&](std::uint64_t number, auto&, auto&) {
         return number < 5 ? Reply{streamed(good, 50)} : Reply{"", false, true};
