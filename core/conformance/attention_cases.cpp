@@ -141,6 +141,7 @@ std::vector<Case> attention_cases(const Subject& subject) {
 
         Case c;
         c.op = "attend/1";
+        c.lines["picks"] = "index_select/1";
         c.what = ratio == 0 ? "window" : ratio == 4 ? "window, csa, indexer" : "window, hca";
         Random random(seed_of(c.what, subject.seed + (serve ? 1 : 0)));
         Cut cut = ragged_cut(g.vocab_size, random);

@@ -45,11 +45,16 @@ struct Step {
     std::map<std::string, Bytes> inputs; // by value name
     std::vector<std::uint32_t> masks;    // words for supply(); empty: none
     bool compared = true;                // false: only fills state
+    bool joined = false;                 // another work of the ticket of the step before
 };
 
 struct Case {
-    std::string op;   // the row of the report: "attend/1"
-    std::string what; // "17 rows, csa, ragged"
+    std::string op;                           // the row of the report: "attend/1"
+    std::string what;                         // "17 rows, csa, ragged"
+    std::map<std::string, std::string> lines; // outputs that are judged on another row of the report: output -> op
+    // Not empty: one step whose rows do not look at each other. It runs once for each count with its first rows; the
+    // reference runs a sample of the rows, once.
+    std::vector<std::uint32_t> row_counts;
     std::vector<program::Program> programs;
     std::vector<Step> steps;
     std::map<std::string, Tolerance> tolerances; // by output name; "" for all others; "tokens" for emitted tokens

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <iterator>
 #include <memory>
 
 namespace dsv4::conformance {
@@ -38,23 +38,101 @@ bool marks_unwritten(const Bytes& b, std::size_t element_bytes) {
     return false;
 }
 
+// The batch of one step, with everything it points to.
+class PreparedStep {
+  public:
+    PreparedStep(const program::Program& program, const Step& step,
+                 const std::vector<std::vector<dsv4_page_table>>& tables)
+        : program_(program), step_(step) {
+        add_rows(tables);
+        for (const auto& [name, bytes] : step.inputs) batch_.input(name, bytes.data(), bytes.size());
+        std::size_t m = 0;
+        for (const Row& r : step.rows) m += (r.flags & DSV4_ROW_LOGITS) != 0;
+        for (auto id : program.outputs) {
+            const program::Value& v = program.values[id];
+            const std::size_t bytes = output_bytes(v, step.rows.size(), m);
+            Bytes& b = guarded_[v.name];
+            b.assign(bytes + 2 * guard_bytes, guard);
+            std::fill(b.begin() + guard_bytes, b.end() - guard_bytes, poison);
+            batch_.output(v.name, b.data() + guard_bytes, bytes);
+        }
+    }
+    PreparedStep(const PreparedStep&) = delete;
+    PreparedStep& operator=(const PreparedStep&) = delete;
+
+    const dsv4_batch& view() { return batch_.view(); }
+
+    // The outputs, after the ticket completed. Throws Failure where bytes were missed or hit that must not be.
+    std::map<std::string, Bytes> outputs() const {
+        std::map<std::string, Bytes> values;
+        for (const auto& [name, b] : guarded_) {
+            auto is_guard = [](unsigned char c) { return c == guard; };
+            if (!std::all_of(b.begin(), b.begin() + guard_bytes, is_guard) ||
+                !std::all_of(b.end() - guard_bytes, b.end(), is_guard))
+                throw Failure(Code::internal, "bytes outside output '" + name + "' were written");
+            Bytes inner(b.begin() + guard_bytes, b.end() - guard_bytes);
+            const auto element = program_.values[program_.find_value(name)].element;
+            // -1 is a legal pick and token, so only floating outputs show poison that was left.
+            if (step_.compared && (element == DSV4_F32 || element == DSV4_BF16) &&
+                marks_unwritten(inner, program::element_bytes(element)))
+                throw Failure(Code::internal, "part of output '" + name + "' was not written");
+            values[name] = std::move(inner);
+        }
+        return values;
+    }
+
+  private:
+    void add_rows(const std::vector<std::vector<dsv4_page_table>>& tables) {
+        int slot = -1;
+        for (const Row& r : step_.rows) {
+            if (r.slot != slot) {
+                slot = r.slot;
+                dsv4_batch_slot& s = batch_.slot(slot, tables[std::size_t(slot)]);
+                if (auto it = step_.resets.find(slot); it != step_.resets.end()) reset(s, it->second);
+            }
+            batch_.row(r.position, r.input, r.token, r.flags);
+        }
+    }
+    void reset(dsv4_batch_slot& slot, const Reset& with) {
+        slot.flags |= DSV4_SLOT_RESET;
+        slot.committed = with.committed;
+        slot.prompt_ids = with.prompt_ids.data();
+        slot.prompt_count = with.prompt_ids.size();
+        slot.generated_ids = with.generated_ids.data();
+        slot.generated_count = with.generated_ids.size();
+        if (!with.sampling.struct_size) return;
+        samplings_.push_back(std::make_unique<dsv4_sampling>(with.sampling));
+        dsv4_sampling& sampling = *samplings_.back();
+        sampling.bias = with.bias.data();
+        sampling.bias_count = std::uint32_t(with.bias.size());
+        sampling.stop_ids = with.stop_ids.data();
+        sampling.stop_count = std::uint32_t(with.stop_ids.size());
+        slot.sampling = &sampling;
+    }
+
+    const program::Program& program_;
+    const Step& step_;
+    runtime::Batch batch_;
+    std::vector<std::unique_ptr<dsv4_sampling>> samplings_;
+    std::map<std::string, Bytes> guarded_;
+};
+
 } // namespace
 
-Bench::Bench(runtime::BackendHandle backend, const lower::WeightTable& weights,
-             const std::vector<lower::TableEntry>& more, std::int64_t experts, std::uint64_t seed)
+Bench::Bench(runtime::BackendHandle backend, const std::vector<lower::TableEntry>& entries)
     : session_(backend, session_config()) {
-    std::vector<lower::TableEntry> entries = weights.entries();
-    entries.insert(entries.end(), more.begin(), more.end());
     session_.announce(entries);
+}
+
+void deliver_random(std::initializer_list<Bench*> benches, const std::vector<lower::TableEntry>& entries,
+                    std::int64_t experts, std::uint64_t seed) {
+    auto view = [](const Bytes& b) { return std::string_view(reinterpret_cast<const char*>(b.data()), b.size()); };
     for (std::uint32_t i = 0; i < entries.size(); ++i)
         for (std::uint32_t part = 0; part < entries[i].parts; ++part) {
             const WeightBytes w = random_weight(entries[i], part, seed, experts);
-            auto view = [](const Bytes& b) {
-                return std::string_view(reinterpret_cast<const char*>(b.data()), b.size());
-            };
-            session_.deliver(i, part, view(w.data), view(w.scale));
+            for (Bench* bench : benches) bench->session().deliver(i, part, view(w.data), view(w.scale));
         }
-    session_.weights_done();
+    for (Bench* bench : benches) bench->session().weights_done();
 }
 
 CaseOutput Bench::run(const Case& check) {
@@ -96,7 +174,13 @@ CaseOutput Bench::run(const Case& check) {
     }
     CaseOutput out;
     const auto begin = std::chrono::steady_clock::now();
-    for (const Step& step : check.steps) out.steps.push_back(run_step(check, step, executables[step.program], tables));
+    for (std::size_t step = 0; step < check.steps.size();) {
+        std::size_t end = step + 1;
+        while (end < check.steps.size() && check.steps[end].joined) ++end;
+        auto outputs = run_ticket(check, step, end, executables, tables);
+        std::move(outputs.begin(), outputs.end(), std::back_inserter(out.steps));
+        step = end;
+    }
     out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (DSV4_HAS(table, kernels)) {
         const dsv4_kernel_use* uses = nullptr;
@@ -113,76 +197,35 @@ CaseOutput Bench::run(const Case& check) {
     return out;
 }
 
-StepOutput Bench::run_step(const Case& check, const Step& step, dsv4_executable* executable,
-                           std::vector<std::vector<dsv4_page_table>>& tables) {
-    const program::Program& program = check.programs[step.program];
-    runtime::Batch batch;
-    int slot = -1;
-    std::size_t m = 0;
-    for (const Row& r : step.rows) {
-        if (r.slot != slot) {
-            slot = r.slot;
-            dsv4_batch_slot& s = batch.slot(slot, tables[std::size_t(slot)]);
-            if (auto it = step.resets.find(slot); it != step.resets.end()) {
-                const Reset& reset = it->second;
-                s.flags |= DSV4_SLOT_RESET;
-                s.committed = reset.committed;
-                s.prompt_ids = reset.prompt_ids.data();
-                s.prompt_count = reset.prompt_ids.size();
-                s.generated_ids = reset.generated_ids.data();
-                s.generated_count = reset.generated_ids.size();
-            }
-        }
-        batch.row(r.position, r.input, r.token, r.flags);
-        m += (r.flags & DSV4_ROW_LOGITS) != 0;
-    }
-    // Sampling structures live until submit.
-    std::vector<std::unique_ptr<dsv4_sampling>> samplings;
-    dsv4_batch& view = const_cast<dsv4_batch&>(batch.view());
-    auto* slots = const_cast<dsv4_batch_slot*>(view.slots);
-    for (std::uint32_t i = 0; i < view.slot_count; ++i)
-        if (auto it = step.resets.find(slots[i].slot); it != step.resets.end() && it->second.sampling.struct_size) {
-            samplings.push_back(std::make_unique<dsv4_sampling>(it->second.sampling));
-            samplings.back()->bias = it->second.bias.data();
-            samplings.back()->bias_count = std::uint32_t(it->second.bias.size());
-            samplings.back()->stop_ids = it->second.stop_ids.data();
-            samplings.back()->stop_count = std::uint32_t(it->second.stop_ids.size());
-            slots[i].sampling = samplings.back().get();
-        }
-    for (const auto& [name, bytes] : step.inputs) batch.input(name, bytes.data(), bytes.size());
-    StepOutput out;
-    std::map<std::string, Bytes> guarded;
-    for (auto id : program.outputs) {
-        const program::Value& v = program.values[id];
-        const std::size_t bytes = output_bytes(v, step.rows.size(), m);
-        Bytes& b = guarded[v.name];
-        b.assign(bytes + 2 * guard_bytes, guard);
-        std::fill(b.begin() + guard_bytes, b.end() - guard_bytes, poison);
-        batch.output(v.name, b.data() + guard_bytes, bytes);
+std::vector<StepOutput> Bench::run_ticket(const Case& check, std::size_t begin, std::size_t end,
+                                          const std::vector<dsv4_executable*>& executables,
+                                          const std::vector<std::vector<dsv4_page_table>>& tables) {
+    std::vector<std::unique_ptr<PreparedStep>> prepared;
+    std::vector<dsv4_work> works;
+    for (std::size_t s = begin; s < end; ++s) {
+        const Step& step = check.steps[s];
+        prepared.push_back(std::make_unique<PreparedStep>(check.programs[step.program], step, tables));
+        works.push_back({executables[step.program], &prepared.back()->view()});
     }
     const auto* table = session_.backend().table;
-    const dsv4_work work{executable, &batch.view()};
     dsv4_ticket ticket = 0;
-    sdk::check(table->submit(session_.raw(), &work, 1, &ticket));
-    if (!step.masks.empty()) sdk::check(table->supply(session_.raw(), ticket, 0, step.masks.data(), step.masks.size()));
+    sdk::check(table->submit(session_.raw(), works.data(), std::uint32_t(works.size()), &ticket));
+    for (std::size_t s = begin; s < end; ++s)
+        if (const auto& masks = check.steps[s].masks; !masks.empty())
+            sdk::check(table->supply(session_.raw(), ticket, std::uint32_t(s - begin), masks.data(), masks.size()));
     const auto result = session_.wait(ticket);
     if (!result.errors.empty())
         throw Failure(Code::internal, "row " + std::to_string(result.errors[0].row) + " failed in " +
                                           result.errors[0].op + ": " + result.errors[0].message);
-    for (auto& [name, b] : guarded) {
-        if (!std::all_of(b.begin(), b.begin() + guard_bytes, [](unsigned char c) { return c == guard; }) ||
-            !std::all_of(b.end() - guard_bytes, b.end(), [](unsigned char c) { return c == guard; }))
-            throw Failure(Code::internal, "bytes outside output '" + name + "' were written");
-        Bytes inner(b.begin() + guard_bytes, b.end() - guard_bytes);
-        const auto element = program.values[program.find_value(name)].element;
-        // -1 is a legal pick and token, so only floating outputs show poison that was left.
-        if (step.compared && (element == DSV4_F32 || element == DSV4_BF16) &&
-            marks_unwritten(inner, program::element_bytes(element)))
-            throw Failure(Code::internal, "part of output '" + name + "' was not written");
-        out.values[name] = std::move(inner);
+    std::vector<StepOutput> outputs(prepared.size());
+    for (std::size_t i = 0; i < prepared.size(); ++i) outputs[i].values = prepared[i]->outputs();
+    for (const auto& token : result.tokens) {
+        if (token.result.work >= outputs.size())
+            throw Failure(Code::internal, "a result names work " + std::to_string(token.result.work) +
+                                              " of a ticket of " + std::to_string(outputs.size()));
+        outputs[token.result.work].tokens.push_back(token);
     }
-    out.tokens = result.tokens;
-    return out;
+    return outputs;
 }
 
 } // namespace dsv4::conformance

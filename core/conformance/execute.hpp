@@ -5,6 +5,7 @@
 #include "core/runtime/backend_session.hpp"
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,12 +24,11 @@ struct CaseOutput {
     std::string kernels; // of the case's op, comma separated, where the backend says
 };
 
-// A session with the random weights of one geometry.
+// A session of one backend with the weights of one geometry.
 class Bench {
   public:
-    // `seed` fixes the weights; equal seeds on two backends mean equal models.
-    Bench(runtime::BackendHandle backend, const lower::WeightTable& weights, const std::vector<lower::TableEntry>& more,
-          std::int64_t experts, std::uint64_t seed);
+    // Announces the weights; deliver_random brings them.
+    Bench(runtime::BackendHandle backend, const std::vector<lower::TableEntry>& entries);
 
     // Throws Failure with a sentence that says what the backend did wrong.
     CaseOutput run(const Case& check);
@@ -36,9 +36,15 @@ class Bench {
     runtime::BackendSession& session() noexcept { return session_; }
 
   private:
-    StepOutput run_step(const Case& check, const Step& step, dsv4_executable* executable,
-                        std::vector<std::vector<dsv4_page_table>>& tables);
+    // Steps [begin, end) as the works of one ticket.
+    std::vector<StepOutput> run_ticket(const Case& check, std::size_t begin, std::size_t end,
+                                       const std::vector<dsv4_executable*>& executables,
+                                       const std::vector<std::vector<dsv4_page_table>>& tables);
     runtime::BackendSession session_;
 };
+
+// Makes each weight once and delivers it to all benches. The same seed gives the same model.
+void deliver_random(std::initializer_list<Bench*> benches, const std::vector<lower::TableEntry>& entries,
+                    std::int64_t experts, std::uint64_t seed);
 
 } // namespace dsv4::conformance

@@ -36,9 +36,11 @@ std::uint64_t Random::bits() {
 float Random::uniform() { return float(bits() >> 40) * 0x1p-24f; }
 
 float Random::normal() {
-    float sum = 0;
-    for (int i = 0; i < 12; ++i) sum += uniform();
-    return sum - 6;
+    const std::uint64_t b = bits();
+    std::uint32_t sum = 0;
+    for (int i = 0; i < 64; i += 16) sum += std::uint32_t(b >> i) & 0xFFFFu;
+    constexpr float scale = 1.7320508f / 65536; // of one uniform: variance 1/12; four of them: 1/3
+    return (float(sum) - 2 * 65535.0f) * scale;
 }
 
 std::uint64_t seed_of(std::string_view text, std::uint64_t salt) {

@@ -18,7 +18,7 @@ class Random {
     std::uint64_t bits();
     std::uint32_t below(std::uint32_t bound) { return std::uint32_t(((bits() >> 32) * bound) >> 32); }
     float uniform(); // [0, 1)
-    float normal();  // sum of uniforms: mean 0, variance 1, at most 6
+    float normal();  // sum of four uniforms: mean 0, variance 1, at most 3.5
 
   private:
     std::uint64_t state_;

@@ -20,11 +20,11 @@ const char* name_of(Outcome o) {
 } // namespace
 
 std::string report_text(const Report& report) {
-    std::string s = fmt::format("{:8} {:6} {:26} {:8} {:>5} {:>9} {:>9} {:>8} {:>9}  {}\n", "geometry", "prec.", "op",
+    std::string s = fmt::format("{:8} {:6} {:28} {:8} {:>5} {:>9} {:>9} {:>8} {:>9}  {}\n", "geometry", "prec.", "op",
                                 "outcome", "cases", "median", "p90", "unequal", "seconds", "kernel");
     std::size_t failed = 0;
     for (const Line& l : report.lines) {
-        s += fmt::format("{:8} {:6} {:26} {:8} {:5} {:9.2g} {:9.2g} {:8.2g} {:9.3f}  {}\n", l.geometry, l.precision,
+        s += fmt::format("{:8} {:6} {:28} {:8} {:5} {:9.2g} {:9.2g} {:8.2g} {:9.3f}  {}\n", l.geometry, l.precision,
                          l.op, name_of(l.outcome), l.cases, l.median, l.p90, l.unequal, l.seconds, l.kernels);
         if (!l.detail.empty()) s += "         " + l.detail + "\n";
         failed += l.outcome == Outcome::failed;

@@ -98,7 +98,7 @@ std::vector<Case> sampling_cases(const Subject& subject) {
     const std::int64_t vocab = subject.geometry.vocab_size;
     std::vector<Case> cases;
 
-    // One slot a setting; a first token, then another drawn from the record.
+    // One slot a setting; a first token, then two works of one ticket that each draw another from the record.
     {
         Case c;
         c.op = "sample/1";
@@ -109,6 +109,7 @@ std::vector<Case> sampling_cases(const Subject& subject) {
         Random random(seed_of(c.what, subject.seed));
         for (int step_number = 0; step_number < 3; ++step_number) {
             Step step;
+            step.joined = step_number == 2;
             std::size_t masked_rows = 0;
             for (int s = 0; s < c.slots; ++s) {
                 if (step_number == 0) {
