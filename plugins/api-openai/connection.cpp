@@ -174,7 +174,8 @@ asio::awaitable<void> Connection::run() {
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
     socket_.set_option(asio::socket_base::keep_alive(true), ignored);
-    const int give_up_ms = int(std::min(settings_.send_timeout_s * 1000, 1e9));
+    // A machine that vanished answers nothing, not even probes. Later than our own limit, which counts slow readers.
+    const int give_up_ms = int(std::min((settings_.send_timeout_s + 5) * 1000, 1e9));
     ::setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up_ms, sizeof give_up_ms);
     socket_.non_blocking(true, ignored);
     try {
