@@ -323,8 +323,10 @@ TEST_CASE("a failed row fails its request alone") {
 }
 
 TEST_CASE("a lost device ends every request with an error and refuses new ones") {
-    Rig rig;
-    rig.backend.fail_ticket(5);
+    FakeOptions fake;
+    fake.ticket_us = 5000; // both are submitted long before the ticket that fails
+    Rig rig(Rig::default_config(), fake);
+    rig.backend.fail_ticket(60);
     Ask ask;
     ask.prompt = random_prompt(1, 100);
     ask.max_tokens = 500;
