@@ -189,7 +189,7 @@ constexpr Field table_of_fields[] = {
     key("spec.sm120_opt_in", boolean, "Accept speculation on sm_120 builds that are not released yet."),
 
     section("reasoning", "What a request gets that says nothing about thinking."),
-    key("reasoning.thinking", boolean, "Whether the model thinks before it answers.", "false"),
+    key("reasoning.thinking", boolean, "Whether the model thinks before it answers.", "true"),
     key("reasoning.effort", text, "Effort of thinking: low, high or max."),
     ranged("reasoning.max_output_tokens", count, from(1), "Output limit, thinking included."),
     ranged("reasoning.reserved_prompt", count, from(1), "Tokens kept free for the prompt."),

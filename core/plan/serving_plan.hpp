@@ -94,7 +94,7 @@ struct Context {
 };
 
 struct Reasoning {
-    bool thinking = false;
+    bool thinking = true;
     std::string effort;
     std::optional<std::int64_t> max_output_tokens;
     bool preserve_reasoning = true;
