@@ -52,7 +52,7 @@ void add_pipeline(CLI::App& app, PipelineOptions& o, std::function<int()>& chose
 }
 
 void add_bench(CLI::App& app, std::vector<std::string>& arguments, std::function<int()>& chosen) {
-    auto* c = app.add_subcommand("bench", "Measure: bench serve --help");
+    auto* c = app.add_subcommand("bench", "Measure a server under load: dsv4 bench serve --help");
     c->prefix_command();
     c->set_help_flag();
     c->callback([&, c] {

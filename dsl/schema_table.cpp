@@ -211,7 +211,7 @@ constexpr Field table_of_fields[] = {
     section("api", "The endpoint."),
     key("api.plugin", text, "Plugin that listens and speaks the protocol.", "api-openai"),
     key("api.host", text, "Address to bind.", "127.0.0.1"),
-    ranged("api.port", integer, within(1, max_port), "TCP port to listen on.", "8000"),
+    ranged("api.port", integer, within(0, max_port), "TCP port to listen on; 0 takes a free one.", "8000"),
     key("api.chat_template", text, "A Jinja template; this model has none."),
     key("api.tokenizer_mode", text, "Encoder of conversations, offered by the parser plugin.", "deepseek_v4"),
     key("api.tool_parser", text, "Format of tool calls, offered by the parser plugin.", "deepseek_v4"),

@@ -10,8 +10,7 @@ import sys
 try:
     import openai
 except ImportError:
-    print("SKIP: the openai package is not installed in this Python")
-    sys.exit(77)
+    sys.exit("the openai package is not installed in this Python: run tools/test_venv.sh")
 
 KEY = "key-for-this-test"
 TOOL = {
