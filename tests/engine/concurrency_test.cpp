@@ -176,9 +176,12 @@ TEST_CASE("several threads submit, cancel, describe and drain at once") {
             std::this_thread::sleep_for(std::chrono::microseconds(200));
         }
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const auto soon = [](auto condition) { // however slow the machine
+        for (int i = 0; i < 20'000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    soon([&] { return finals > 20; });
     CHECK(rig.engine->drain(rig.engine->now_us() + 20'000'000));
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    soon([&] { return refused > 0; });
     stop = true;
     for (std::thread& t : threads) t.join();
     looks.join();
