@@ -28,6 +28,7 @@ struct Row {
     std::int32_t token = 0;
     std::uint32_t flags = 0;
     std::int32_t input = DSV4_INPUT_GIVEN;
+    bool idle = false; // of a finished record: it emits nothing, and its outputs are unspecified
 };
 
 // What begins a record.
@@ -58,6 +59,7 @@ struct Case {
     std::vector<program::Program> programs;
     std::vector<Step> steps;
     std::map<std::string, Tolerance> tolerances; // by output name; "" for all others; "tokens" for emitted tokens
+    std::vector<std::string> slot_names;         // where each slot is an edge of its own: what it tests
     std::int64_t positions = 1;                  // pages are given for positions below this
     int slots = 1;
 };

@@ -58,8 +58,9 @@ std::string verdict(const Distance& d, const Tolerance& t, bool integers) {
 }
 
 // The kinds of rows that row `i` of a step belongs to.
-std::vector<std::string> edges_of(const std::vector<Row>& rows, std::size_t i) {
+std::vector<std::string> edges_of(const Case& check, const std::vector<Row>& rows, std::size_t i) {
     std::vector<std::string> edges;
+    if (!check.slot_names.empty()) edges.push_back("rows with " + check.slot_names[std::size_t(rows[i].slot)]);
     if (i == 0) edges.push_back("the first row of a batch");
     if (i + 1 == rows.size()) edges.push_back("the last row of a batch");
     const bool begins = i == 0 || rows[i - 1].slot != rows[i].slot;
@@ -142,13 +143,17 @@ void add_tokens(Tally& tally, const std::vector<runtime::TicketResult::Token>& a
 }
 
 // Adds the rows that one step gave for one output.
-void add_rows(Tally& tally, const Step& step, std::size_t number, const program::Value& value, const Bytes& got,
-              const Bytes& wanted, bool as_sets) {
+void add_rows(Tally& tally, const Case& check, const Step& step, std::size_t number, const program::Value& value,
+              const Bytes& got, const Bytes& wanted, bool as_sets) {
     std::size_t width = 1;
     for (std::size_t i = 1; i < value.dims.size(); ++i) width *= std::size_t(value.dims[i]);
     std::size_t r = 0;
     for (std::size_t i = 0; i < step.rows.size(); ++i) {
         if (value.dims[0] == program::logit_rows && !(step.rows[i].flags & DSV4_ROW_LOGITS)) continue;
+        if (step.rows[i].idle) {
+            ++r;
+            continue;
+        }
         double distance = 0;
         if (value.element == DSV4_I32) {
             std::vector<std::int32_t> a(width), b(width);
@@ -162,7 +167,7 @@ void add_rows(Tally& tally, const Step& step, std::size_t number, const program:
             distance = double(unequal) / double(width);
         } else
             distance = float_row(tally, value.element, r * width, width, got, wanted);
-        tally.add(number, distance, edges_of(step.rows, i));
+        tally.add(number, distance, edges_of(check, step.rows, i));
         ++r;
     }
 }
@@ -178,7 +183,7 @@ std::map<std::string, OutputComparison> compare(const Case& check, const CaseOut
         for (const auto& [name, bytes] : wanted.steps[s].values) {
             const program::Value& value = program.values[program.find_value(name)];
             integers[name] = value.element == DSV4_I32;
-            add_rows(tallies[name], check.steps[s], s, value, got.steps[s].values.at(name), bytes,
+            add_rows(tallies[name], check, check.steps[s], s, value, got.steps[s].values.at(name), bytes,
                      tolerance_of(check, name).as_sets);
         }
         if (!got.steps[s].tokens.empty() || !wanted.steps[s].tokens.empty()) {

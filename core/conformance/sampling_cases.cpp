@@ -98,18 +98,19 @@ std::vector<Case> sampling_cases(const Subject& subject) {
     const std::int64_t vocab = subject.geometry.vocab_size;
     std::vector<Case> cases;
 
-    // One slot a setting; a first token, then two works of one ticket that each draw another from the record.
+    // One slot a setting; a first token, then others from the record, some of them as two works of a ticket.
     {
         Case c;
         c.op = "sample/1";
         c.what = "every parameter, one slot each";
         c.programs = {sample_program(subject)};
         c.slots = int(std::size(settings));
+        for (const Setting& setting : settings) c.slot_names.push_back(setting.name);
         c.positions = 64;
         Random random(seed_of(c.what, subject.seed));
-        for (int step_number = 0; step_number < 3; ++step_number) {
+        for (int step_number = 0; step_number < 8; ++step_number) {
             Step step;
-            step.joined = step_number == 2;
+            step.joined = step_number == 2 || step_number == 5;
             std::size_t masked_rows = 0;
             for (int s = 0; s < c.slots; ++s) {
                 if (step_number == 0) {
@@ -119,7 +120,8 @@ std::vector<Case> sampling_cases(const Subject& subject) {
                     r.committed = s;
                     step.rows.push_back({s, s, 5, DSV4_ROW_LOGITS, DSV4_INPUT_GIVEN});
                 } else {
-                    step.rows.push_back({s, 0, 0, DSV4_ROW_LOGITS | DSV4_ROW_RELATIVE, DSV4_INPUT_LAST});
+                    const bool finished = std::string_view(settings[s].name) == "stop id";
+                    step.rows.push_back({s, 0, 0, DSV4_ROW_LOGITS | DSV4_ROW_RELATIVE, DSV4_INPUT_LAST, finished});
                 }
                 masked_rows += std::string_view(settings[s].name) == "masked";
             }
