@@ -7,6 +7,7 @@
 #include "core/plugin/inspect.hpp"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 namespace dsv4::cli {
@@ -28,8 +29,8 @@ plan::Options strict_reference() {
     return options;
 }
 
-// The backend's numbers against backend-cpu with double accumulators.
-int check_backend(const plugin::Candidate& candidate, const PluginsOptions& options) {
+// The backend's numbers against backend-cpu with double accumulators. With --json the report goes into `entry`.
+int check_backend(const plugin::Candidate& candidate, const PluginsOptions& options, nlohmann::ordered_json& entry) {
     PluginHost plugins(options.paths);
     const plugin::Instance reference = plugins.make("backend-cpu", plugin::Kind::backend, strict_reference());
     const plugin::Instance checked = plugins.make(candidate.path.string(), plugin::Kind::backend);
@@ -43,13 +44,21 @@ int check_backend(const plugin::Candidate& candidate, const PluginsOptions& opti
         return runtime::BackendHandle{&i.table<dsv4_backend_table>(), i.self()};
     };
     if (handle(checked).devices().empty()) {
-        print("no device for " + candidate.name + " on this machine: its numbers are not verified\n");
+        const std::string why = "no device for " + candidate.name + " on this machine: its numbers are not verified";
+        if (options.json)
+            entry["backend"] = {
+                {"passed", false}, {"lines", nlohmann::json::array()}, {"unverified", nlohmann::json::array({why})}};
+        else
+            print(why + "\n");
         return environment;
     }
     const auto report =
         conformance::check_backend(handle(checked), handle(reference), claimed_ops(*candidate.manifest), check);
     if (terminal) std::fputs("\r\033[K", stderr);
-    print(options.json ? conformance::report_json(report) : conformance::report_text(report));
+    if (options.json)
+        entry["backend"] = nlohmann::ordered_json::parse(conformance::report_json(report));
+    else
+        print(conformance::report_text(report));
     return report.passed() ? clean : findings;
 }
 
@@ -77,16 +86,23 @@ int plugins_inspect(const PluginsOptions& options) {
 int plugins_check(const PluginsOptions& options) {
     return guarded([&] {
         int worst = clean;
+        auto entries = nlohmann::ordered_json::array();
         for (const std::string& name : options.names) {
             const plugin::Registry registry(plugin::standard_search_path(options.paths));
             const auto candidate = registry.find(name).value();
             const auto report = plugin::check(candidate);
-            print(options.json ? plugin::check_json(report) : plugin::check_text(report));
+            nlohmann::ordered_json entry;
+            if (options.json)
+                entry = nlohmann::ordered_json::parse(plugin::check_json(report));
+            else
+                print(plugin::check_text(report));
             if (!report.passed())
                 worst = findings;
             else if (candidate.manifest->offers(plugin::Kind::backend))
-                worst = std::max(worst, check_backend(candidate, options));
+                worst = std::max(worst, check_backend(candidate, options, entry));
+            entries.push_back(std::move(entry));
         }
+        if (options.json) print(nlohmann::ordered_json{{"plugins", entries}}.dump(2) + "\n");
         return worst;
     });
 }
