@@ -32,6 +32,15 @@ TEST_CASE("options are completed and converted") {
     CHECK(values->at("repeat") == OptionValue(std::int64_t{1}));
 }
 
+TEST_CASE("a list of texts is one a line") {
+    plan::Options given;
+    given["needed"].value = std::int64_t{3};
+    given["greeting"].value = plan::OptionList{plan::Option{std::string("good")}, plan::Option{std::string("day")}};
+    const auto values = resolve_options(manifest(), given);
+    REQUIRE(values.ok());
+    CHECK(std::get<std::string>(values->at("greeting")) == "good\nday");
+}
+
 TEST_CASE("every mistake is told at once") {
     plan::Options given;
     given["colour"].value = std::string("red");
@@ -39,7 +48,7 @@ TEST_CASE("every mistake is told at once") {
     given["repeat"].value = std::int64_t{0};
     given["mode"].value = std::string("odd");
     given["budget"].value = std::int64_t{-1};
-    given["greeting"].value = plan::OptionList{};
+    given["greeting"].value = plan::OptionList{plan::Option{std::int64_t{1}}};
     const auto values = resolve_options(manifest(), given);
     REQUIRE_FALSE(values.ok());
     CHECK(values.error().code == Code::invalid);
