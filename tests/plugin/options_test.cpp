@@ -34,7 +34,7 @@ TEST_CASE("options are completed and converted") {
 
 TEST_CASE("a list of texts is one a line") {
     plan::Options given;
-    given["needed"].value = std::int64_t{3};
+    given["needed"].value = std::string("here");
     given["greeting"].value = plan::OptionList{plan::Option{std::string("good")}, plan::Option{std::string("day")}};
     const auto values = resolve_options(manifest(), given);
     REQUIRE(values.ok());
