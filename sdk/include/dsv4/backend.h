@@ -147,7 +147,8 @@ typedef enum dsv4_row_input {
     DSV4_INPUT_NOISE = 3  /* `token` is the noise id */
 } dsv4_row_input;
 
-#define DSV4_ROW_LOGITS 1u /* logits are wanted; sample or verify acts on it. M counts this flag, idle rows included   \
+#define DSV4_ROW_LOGITS                                                                                                \
+    1u                     /* logits are wanted; sample or verify acts on it. M counts this flag, idle rows included   \
                             */
 #define DSV4_ROW_VERIFY 2u /* commits only as far as verify accepts */
 #define DSV4_ROW_DRAFT 4u  /* a draft row: commits nothing, writes no target state */
