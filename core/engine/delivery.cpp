@@ -54,7 +54,6 @@ void Engine::accept_admitted() {
         push(r, std::move(event));
         if (!r.echo) continue;
         Event echo;
-        echo.sealed = true; // prompt tokens come in events of their own
         for (std::int64_t i = 0; i < r.prompt_tokens; ++i)
             echo.tokens.push_back({s->tokens[std::size_t(i)], 0, std::numeric_limits<float>::quiet_NaN(), {}});
         if (!r.chat) {

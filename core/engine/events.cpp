@@ -8,22 +8,6 @@
 #include <utility>
 
 namespace dsv4::engine {
-namespace {
-
-// Joins what reads the same when it arrives in one event.
-void append(std::vector<DeltaOut>& to, std::vector<DeltaOut>&& from) {
-    for (DeltaOut& d : from) {
-        const bool same =
-            !to.empty() && d.kind != DSV4_DELTA_TOOL_BEGIN && to.back().kind == d.kind && to.back().index == d.index;
-        if (same)
-            to.back().text += d.text;
-        else
-            to.push_back(std::move(d));
-    }
-}
-
-} // namespace
-
 EventQueue::EventQueue(tokenizer::Tokenizer tokenizer, std::size_t capacity_tokens, std::size_t completions,
                        std::function<void()> room)
     : tokenizer_(std::move(tokenizer)),
@@ -39,13 +23,7 @@ bool EventQueue::push(Event event) {
         tokens_ += event.tokens.size();
         if (event.kind == DSV4_EVENT_ERROR) finals_left_ = 0;
         if (event.kind == DSV4_EVENT_FINISHED && finals_left_ > 0) --finals_left_;
-        Event* last = events_.empty() ? nullptr : &events_.back();
-        if (last && event.kind == DSV4_EVENT_TOKENS && last->kind == DSV4_EVENT_TOKENS && last->index == event.index &&
-            !last->sealed) {
-            for (TokenOut& t : event.tokens) last->tokens.push_back(std::move(t));
-            append(last->deltas, std::move(event.deltas));
-        } else
-            events_.push_back(std::move(event));
+        events_.push_back(std::move(event));
         full = tokens_ >= capacity_tokens_;
         stalled_ = stalled_ || full;
     }

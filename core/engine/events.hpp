@@ -41,7 +41,6 @@ struct Event {
     Code code = Code::ok;
     bool retryable = false;
     std::string message;
-    bool sealed = false; // tokens: later ones do not join it
 };
 
 // push: the engine thread. next: one reader. The others: any thread.
@@ -52,7 +51,7 @@ class EventQueue {
     EventQueue(tokenizer::Tokenizer tokenizer, std::size_t capacity_tokens, std::size_t completions,
                std::function<void()> room);
 
-    // Adds an event; tokens of a completion join its waiting ones. True: the queue is full, so its completions must
+    // Adds an event; each token is one of its own. True: the queue is full, so its completions must
     // pause until `room` is called. Events after close are dropped.
     bool push(Event event);
     // The next event, or nullptr: after timeout_us, or at once behind the last one. Lives until the next call.
