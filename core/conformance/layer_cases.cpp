@@ -38,8 +38,13 @@ std::vector<Case> layer_cases(const Subject& subject) {
                 random_values(random, act, step.rows.size() * std::size_t(g.hc_mult * g.hidden_size));
             c.steps.push_back(std::move(step));
         }
-        // The bounds of a layer that is given its input: a rare row takes another expert or entry, so no maximum.
-        c.tolerances[""] = serve ? Tolerance{2e-2, 8e-2, 0} : Tolerance{1e-4, 3e-4, 0};
+        // A rare row takes another expert or entry, so no maximum. In serve, one value that crosses a rounding tie
+        // moves its row by about 0.06: flipping the last bit of one input element does so with exact sums, at any
+        // width. In narrow layers most rows cross none; in wide ones every row does, and only gross mistakes show here.
+        // Rounding points are the business of the single ops.
+        constexpr std::int64_t wide = 1024;
+        const Tolerance crossing = g.hidden_size >= wide ? Tolerance{8e-2, 0.12, 0} : Tolerance{2e-2, 8e-2, 0};
+        c.tolerances[""] = serve ? crossing : Tolerance{1e-4, 3e-4, 0};
         c.tolerances["picks." + std::to_string(layer)] = {0, 0, 0, serve ? 0.97 : 1.0, true};
         cases.push_back(std::move(c));
     }

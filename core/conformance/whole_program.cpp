@@ -13,7 +13,7 @@ namespace {
 struct WholeSequence {
     program::Program program;
     std::vector<std::int32_t> tokens;
-    std::int64_t logits_every = 1; // positions; the head of a large vocabulary is most of the work
+    bool large = false; // each pass over the weights takes seconds, each row of logits as long as a layer
 };
 
 WholeSequence whole_sequence(const model::Geometry& geometry, const lower::WeightTable& weights,
@@ -23,8 +23,7 @@ WholeSequence whole_sequence(const model::Geometry& geometry, const lower::Weigh
     options.precision = precision;
     options.sample = false;
     options.logits_output = options.streams_output = options.picks_output = true;
-    WholeSequence whole{lower::lower(geometry, weights, options), {}, 1};
-    if (geometry.vocab_size > large_vocabulary) whole.logits_every = 16;
+    WholeSequence whole{lower::lower(geometry, weights, options), {}, geometry.vocab_size > large_vocabulary};
     Random random(seed_of("whole", seed));
     for (std::int64_t i = 0; i < length; ++i)
         whole.tokens.push_back(std::int32_t(random.below(std::uint32_t(geometry.vocab_size))));
@@ -39,6 +38,7 @@ struct Cut {
 };
 
 Case cut_sequence(const WholeSequence& whole, const Cut& cut) {
+    const std::size_t logits_every = whole.large ? 16 : 1;
     Case c;
     c.op = c.what = "program";
     c.programs = {whole.program};
@@ -54,8 +54,7 @@ Case cut_sequence(const WholeSequence& whole, const Cut& cut) {
             std::min<std::size_t>(cut.pieces[piece % cut.pieces.size()], whole.tokens.size() - at);
         for (std::size_t i = 0; i < count; ++i, ++at)
             step.rows.push_back({0, std::int64_t(relative ? i : at), whole.tokens[at],
-                                 (std::int64_t(at) % whole.logits_every == 0 ? DSV4_ROW_LOGITS : 0u) |
-                                     (relative ? DSV4_ROW_RELATIVE : 0u),
+                                 (at % logits_every == 0 ? DSV4_ROW_LOGITS : 0u) | (relative ? DSV4_ROW_RELATIVE : 0u),
                                  DSV4_INPUT_GIVEN});
         c.steps.push_back(std::move(step));
         if (!cut.rejected || at >= whole.tokens.size()) continue;
@@ -106,8 +105,15 @@ void check_cuts(Bench& bench, const model::Geometry& geometry, const lower::Weig
     const auto length = std::uint32_t(whole.tokens.size());
     run("program, cut", "one pass", {{length}});
     if (single.empty()) return;
-    run("program, cut", "token by token", {{1}});
-    for (const auto& pieces : {std::vector<std::uint32_t>{3}, {7, 64}, {127, 2, 1}})
+    // Small pieces all along, or, of a large model, around position 127: behind a first piece that ends before it.
+    auto small = [&](std::uint32_t rows) {
+        if (!whole.large) return std::vector<std::uint32_t>{rows};
+        std::vector<std::uint32_t> pieces{120};
+        pieces.insert(pieces.end(), (length - 120) / rows, rows);
+        return pieces;
+    };
+    run("program, cut", "token by token", {small(1)});
+    for (const auto& pieces : {small(3), {7, 64}, {127, 2, 1}})
         run("program, cut", "pieces from " + std::to_string(pieces[0]) + " rows", {pieces});
     run("program, two works a ticket", "pieces of 64, 1, 3, 4 rows", {{64, 1, 3, 4}, 0, 0, true});
     for (std::uint32_t rejected : {1u, 3u, 5u, 8u})
