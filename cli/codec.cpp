@@ -265,30 +265,39 @@ Json encode_request(PluginHost& plugins, const ParserHandle& parser, const std::
     return json;
 }
 
+int run_vector(const CodecOptions& options) {
+    const std::string text = read_text(options.vector_file, std::size_t{64} << 20);
+    const Json vector = Json::parse(text, nullptr, false);
+    if (!vector.is_object() || !vector.contains("kind") || !vector.contains("input"))
+        throw Failure(Code::invalid, "'" + options.vector_file + "' is not a vector: an object with kind and input");
+    const std::string kind = vector["kind"];
+    if (kind == "tokenize") {
+        std::puts(tokenize(vector["input"], options.tokenizer).dump(1).c_str());
+        return clean;
+    }
+    PluginHost plugins;
+    const plugin::Instance instance = plugins.make(options.parser, plugin::Kind::parser);
+    const ParserHandle parser(instance);
+    if (kind == "parse") return parse(parser, vector["input"], options.split);
+    if (kind != "encode") throw Failure(Code::invalid, "vectors of kind '" + kind + "' are not known here");
+    const Json json = vector.value("layer", "messages") == "request"
+                          ? encode_request(plugins, parser, raw_member(text, {"input", "request"}))
+                          : parser.encode_messages(raw_member(text, {"input"}));
+    std::puts(json.dump(1).c_str());
+    return clean;
+}
+
 } // namespace
 
 int codec(const CodecOptions& options) {
     return guarded([&] {
-        const std::string text = read_text(options.vector_file, std::size_t{64} << 20);
-        const Json vector = Json::parse(text, nullptr, false);
-        if (!vector.is_object() || !vector.contains("kind") || !vector.contains("input"))
-            throw Failure(Code::invalid,
-                          "'" + options.vector_file + "' is not a vector: an object with kind and input");
-        const std::string kind = vector["kind"];
-        if (kind == "tokenize") {
-            std::puts(tokenize(vector["input"], options.tokenizer).dump(1).c_str());
-            return int(clean);
+        try {
+            return run_vector(options);
+        } catch (const nlohmann::json::exception& e) {
+            throw Failure(Code::invalid, "'" + options.vector_file + "' is not a vector of its kind: " + e.what());
+        } catch (const std::out_of_range&) {
+            throw Failure(Code::invalid, "'" + options.vector_file + "' has a literal range outside its completion");
         }
-        PluginHost plugins;
-        const plugin::Instance instance = plugins.make(options.parser, plugin::Kind::parser);
-        const ParserHandle parser(instance);
-        if (kind == "parse") return parse(parser, vector["input"], options.split);
-        if (kind != "encode") throw Failure(Code::invalid, "vectors of kind '" + kind + "' are not known here");
-        const Json json = vector.value("layer", "messages") == "request"
-                              ? encode_request(plugins, parser, raw_member(text, {"input", "request"}))
-                              : parser.encode_messages(raw_member(text, {"input"}));
-        std::puts(json.dump(1).c_str());
-        return int(clean);
     });
 }
 

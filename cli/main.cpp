@@ -1,7 +1,9 @@
 // The `dsv4` program: its command line, help and version. The only file that knows CLI11.
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <functional>
 #include <iostream>
 
@@ -20,7 +22,8 @@ void add_run(CLI::App& app, RunOptions& o, std::function<int()>& chosen) {
                       "JSON file: an array of messages or a chat-completions body; - reads standard input");
     prompt->excludes(messages);
     c->add_option("--temperature", o.temperature, "0 takes the most likely token each time");
-    c->add_option("--max-tokens", o.max_tokens, "Stop after this many generated tokens");
+    c->add_option("--max-tokens", o.max_tokens, "Stop after this many generated tokens")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
     c->add_option("--seed", o.seed, "Same seed, same answer");
     c->add_option("--set", o.set, "Override a value of the file: path=value, as kv.block_size=256")
         ->allow_extra_args(false);
@@ -32,6 +35,7 @@ void add_run(CLI::App& app, RunOptions& o, std::function<int()>& chosen) {
               "  dsv4 run pipelines/cpu_tiny.toml --messages request.json --json\n");
     c->callback([&, prompt, messages] {
         if (!*prompt && !*messages) throw CLI::RequiredError("--prompt or --messages");
+        if (*messages && o.messages_file.empty()) throw CLI::ValidationError("--messages", "names no file");
         chosen = [&o] { return run(o); };
     });
 }
@@ -163,5 +167,11 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& e) {
         return app.exit(e) == 0 ? int(clean) : int(usage);
     }
-    return chosen();
+    const int code = chosen();
+    // A full disk or a closed pipe is no success. The stream's error flag stays, so one look covers every command.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+        const int status = report({dsv4::Code::environment, "cannot write standard output", {}});
+        return code == clean ? status : code;
+    }
+    return code;
 }

@@ -26,7 +26,7 @@ class Conversation {
     Conversation(const RunOptions& options, runtime::Deployment& deployment) : api_(nullptr) {
         const std::string text = options.prompt.empty() && !options.messages_file.empty()
                                      ? read_text(options.messages_file, max_messages_bytes)
-                                     : Json::array({{{"role", "user"}, {"content", options.prompt}}}).dump();
+                                     : user_message(options.prompt);
         if (is_object(text, options.messages_file))
             translate(text, deployment);
         else
@@ -44,6 +44,14 @@ class Conversation {
     const dsv4_generate_request& request() const noexcept { return request_; }
 
   private:
+    static std::string user_message(const std::string& prompt) {
+        try {
+            return Json::array({{{"role", "user"}, {"content", prompt}}}).dump();
+        } catch (const Json::exception&) {
+            throw Failure(Code::invalid, "--prompt is not UTF-8");
+        }
+    }
+
     static bool is_object(const std::string& text, const std::string& file) {
         simdjson::dom::parser parser;
         simdjson::dom::element root;
@@ -152,8 +160,9 @@ class Listener {
             if (!answer.content.empty() && answer.content.back() != '\n') std::fputs("\n", stdout);
             for (const Call& call : answer.calls)
                 std::fputs((Json{{"name", call.name}, {"arguments", call.arguments}}.dump() + "\n").c_str(), stdout);
+            std::fflush(stdout); // the note comes behind the answer
             if (answer.finish_reason == "length")
-                std::fputs("note: stopped at the token limit (--max-tokens)\n", stderr);
+                std::fputs("note: stopped at the token limit (--max-tokens or context.max_model_len)\n", stderr);
         }
     }
 
@@ -239,6 +248,7 @@ int run(const RunOptions& options) {
 
         runtime::DeploymentOptions how;
         how.log.level = host::LogLevel::warning;
+        how.any_model = true;
         auto bar = std::make_unique<ProgressBar>("loading weights");
         how.progress = [&](const checkpoint::Progress& p) {
             bar->update(p.done_bytes, p.total_bytes);

@@ -14,6 +14,11 @@ echo "\$ $program run pipelines/cpu_tiny.toml --prompt \"$prompt\""
 "$program" run pipelines/cpu_tiny.toml --prompt "$prompt"
 cat <<EOF
 
+Serve it (OpenAI API on http://127.0.0.1:8000):
+  $program pipeline pipelines/cpu_tiny.toml
+  curl http://127.0.0.1:8000/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{"messages": [{"role": "user", "content": "$prompt"}]}'
+
 Next:
   $program run pipelines/cpu_tiny.toml --prompt "..." --json   one answer as a chat.completion object
   $program plan pipelines/cpu_tiny.toml                        what the pipeline file means

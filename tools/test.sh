@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Packages, build and every test. Each stage has a budget in seconds; a stage over its budget fails.
 #   tools/test.sh          what CI runs
-#   tools/test.sh --full   the long runs too: ten-minute fuzzing, all prompt lengths
+#   tools/test.sh --full   the long runs too: ten minutes of fuzzing a target, the backend check in full width
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,6 @@ case "${1:-}" in
   exit 2
   ;;
 esac
-export DSV4_FULL=$full
 
 summary=()
 stage() { # stage NAME BUDGET_SECONDS COMMAND...
@@ -65,14 +64,17 @@ tsan() {
 fuzz_seconds=10
 [ "$full" -eq 1 ] && fuzz_seconds=600
 
-stage packages 300 packages
+full_width() { build/release/bin/dsv4 plugins check backend-cpu --geometry flash; }
+
+stage packages 600 packages
 stage sources 120 source_checks
-stage build 900 configure_and_build release
-stage tests 420 unit_tests
+stage build 1200 configure_and_build release
+stage tests 900 unit_tests
 stage sdk 180 sdk
-stage asan 1200 asan
-stage fuzz 240 tools/fuzz.sh "$fuzz_seconds"
-stage tsan 720 tsan
+stage asan 1500 asan
+stage fuzz 300 tools/fuzz.sh "$fuzz_seconds"
+stage tsan 1200 tsan
+[ "$full" -eq 0 ] || stage flash 1200 full_width
 
 echo
 printf '%s\n' "${summary[@]}"

@@ -106,6 +106,12 @@ Status write_safetensors(const fs::path& path, std::span<const TensorView> tenso
                          const std::map<std::string, std::string>& metadata) {
     return guard([&] {
         const std::string where = path.string();
+        // Only a file is replaced: never a device, a pipe or a link's own name.
+        std::error_code unreadable;
+        const auto status = fs::status(path, unreadable); // follows links
+        if (fs::exists(status) && !fs::is_regular_file(status))
+            throw Failure(Code::environment, where + " is not a regular file", "name a file to write");
+        const fs::path target = fs::exists(status) ? fs::canonical(path) : path;
         std::vector<const TensorView*> order;
         std::set<std::string_view> names;
         for (const TensorView& t : tensors) {
@@ -119,7 +125,7 @@ Status write_safetensors(const fs::path& path, std::span<const TensorView> tenso
             return wa != wb ? wa > wb : a->name < b->name;
         });
         const std::string header = header_text(order, metadata, where);
-        PendingFile file(path);
+        PendingFile file(target);
         std::byte length[8];
         for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(header.size() >> (8 * i));
         file.write(length);

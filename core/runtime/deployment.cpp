@@ -51,11 +51,12 @@ tokenizer::Tokenizer load_tokenizer(const checkpoint::Checkpoint& checkpoint) {
 }
 
 // What the pipeline says to its api plugin, under the option names that this plugin declares.
-plan::Options api_options(const plan::ServingPlan& plan, const plugin::Manifest& manifest) {
+plan::Options api_options(const plan::ServingPlan& plan, const plugin::Manifest& manifest, bool any_model) {
     plan::Options options = plan.api.options;
     auto offer = [&](const char* name, auto value) {
         if (manifest.option(name)) options.emplace(name, plan::Option{std::move(value)});
     };
+    if (any_model) offer("ignore_model", true);
     offer("host", plan.api.host);
     offer("port", plan.api.port);
     offer("tools", plan.api.tools);
@@ -129,6 +130,7 @@ class Deployment::Generate final : public host::Generate {
 
 Deployment::Deployment(plan::ServingPlan plan, DeploymentOptions options)
     : plan_(std::move(plan)),
+      any_model_(options.any_model),
       host_({0, std::move(options.log)}),
       registry_(plugin::standard_search_path(plan_.plugins.paths)) {
     refuse_what_cannot_run(plan_);
@@ -155,7 +157,7 @@ const plugin::Instance& Deployment::api() {
             throw Failure(Code::invalid, "the pipeline names no api plugin", "set api.plugin = \"api-openai\"");
         const auto library = registry_.load(plan_.api.plugin).value();
         api_ = std::make_unique<plugin::Instance>(
-            make(plan_.api.plugin, plugin::Kind::api, api_options(plan_, library->manifest())));
+            make(plan_.api.plugin, plugin::Kind::api, api_options(plan_, library->manifest(), any_model_)));
     }
     return *api_;
 }

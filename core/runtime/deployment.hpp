@@ -19,6 +19,8 @@ namespace dsv4::runtime {
 
 struct DeploymentOptions {
     host::LogOptions log;
+    // The api plugin takes requests for any model name: there is one model and no list to pick from.
+    bool any_model = false;
     // While weights stream in; false cancels.
     std::function<bool(const checkpoint::Progress&)> progress;
 };
@@ -47,6 +49,7 @@ class Deployment {
     void open_engine(const std::function<bool(const checkpoint::Progress&)>& progress);
 
     plan::ServingPlan plan_;
+    const bool any_model_;
     host::Host host_;
     plugin::Registry registry_;
     std::unique_ptr<checkpoint::Checkpoint> checkpoint_;
