@@ -97,7 +97,7 @@ dsv4_metric* metric(void* ctx, std::int32_t kind, dsv4_str name, dsv4_str help, 
         if (count > max_labels) return nullptr;
         Labels list;
         for (std::size_t i = 0; i < count; ++i) list.emplace_back(view(labels[i].name), view(labels[i].value));
-        return self(ctx).host().metrics().metric(dsv4_metric_kind(kind), view(name), view(help), list);
+        return self(ctx).host().metrics().metric(kind, view(name), view(help), list);
     } catch (...) {
         return nullptr;
     }

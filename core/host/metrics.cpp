@@ -86,7 +86,7 @@ struct Metrics::State {
 Metrics::Metrics() : state_(std::make_unique<State>()) {}
 Metrics::~Metrics() = default;
 
-dsv4_metric* Metrics::metric(dsv4_metric_kind kind, std::string_view name, std::string_view help,
+dsv4_metric* Metrics::metric(std::int32_t kind, std::string_view name, std::string_view help,
                              const Labels& labels) noexcept {
     try {
         if (kind != DSV4_METRIC_COUNTER && kind != DSV4_METRIC_GAUGE && kind != DSV4_METRIC_HISTOGRAM) return nullptr;
@@ -97,7 +97,7 @@ dsv4_metric* Metrics::metric(dsv4_metric_kind kind, std::string_view name, std::
             if (!is_label_name(label) || value.size() > 200 || !set.emplace(label, value).second) return nullptr;
         for (const auto& [label, value] : set) names.push_back(label);
         const std::lock_guard lock(state_->mutex);
-        auto* f = state_->family(kind, name, help, std::move(names));
+        auto* f = state_->family(dsv4_metric_kind(kind), name, help, std::move(names));
         if (!f) return nullptr;
         if (const auto it = f->series.find(set); it != f->series.end()) return &it->second;
         if (f->series.size() >= max_series_per_metric) return nullptr;

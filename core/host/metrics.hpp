@@ -29,8 +29,7 @@ class Metrics {
     // The same kind, name and labels (in any order) give the same metric. Null for an invalid name or label, a name in
     // use with another kind, other label names than the metric's first use, or beyond the limits above. Buckets of a
     // histogram follow the unit in its name: seconds, bytes or tokens.
-    dsv4_metric* metric(dsv4_metric_kind kind, std::string_view name, std::string_view help,
-                        const Labels& labels) noexcept;
+    dsv4_metric* metric(std::int32_t kind, std::string_view name, std::string_view help, const Labels& labels) noexcept;
     // Counter: adds; gauge: sets; histogram: observes. NaN, and negative values of a counter, are ignored; so is null.
     static void update(dsv4_metric* metric, double value) noexcept;
     // The Prometheus text format.

@@ -61,6 +61,8 @@ function(dsv4_add_plugin)
   endif()
   set(embed ${CMAKE_CURRENT_BINARY_DIR}/${target}_manifest.${extension})
   _dsv4_embed_manifest(${manifest} ${embed})
+  # A sanitizer would put its red zones into the section.
+  set_source_files_properties(${embed} PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
 
   add_library(${target} MODULE ${arg_SOURCES} ${embed})
   set_property(GLOBAL APPEND PROPERTY DSV4_PLUGIN_TARGETS ${target})

@@ -1,6 +1,7 @@
 // What steers a completion: stop strings and ids, lengths, biases, allowed tokens, grammars, budgets for reasoning.
 #include "tests/engine/harness.hpp"
 
+#include <atomic>
 #include <cmath>
 
 using namespace dsv4;
@@ -285,7 +286,7 @@ namespace {
 
 // A grammar of token ids that cycles through 100 .. 100+count-1 and then is complete.
 struct CountingGrammar {
-    int live_grammars = 0, live_states = 0, refused = 0;
+    std::atomic<int> live_grammars = 0, live_states = 0, refused = 0; // compiled and released by different threads
     struct State {
         std::int32_t next = 100;
     };

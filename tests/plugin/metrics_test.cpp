@@ -55,5 +55,5 @@ TEST_CASE("label sets are bounded and names are checked") {
     CHECK(m.metric(DSV4_METRIC_COUNTER, "x", "", {{"__name__", "1"}}) == nullptr);
     CHECK(m.metric(DSV4_METRIC_COUNTER, "x", "", {{"a", "1"}, {"a", "2"}}) == nullptr);
     CHECK(m.metric(DSV4_METRIC_COUNTER, "x", "", {{"a", std::string(201, 'v')}}) == nullptr);
-    CHECK(m.metric(dsv4_metric_kind(9), "x", "", {}) == nullptr);
+    CHECK(m.metric(9, "x", "", {}) == nullptr);
 }
