@@ -27,6 +27,8 @@ function(_dsv4_embed_manifest manifest out)
 DSV4_KEEP static const unsigned char dsv4_manifest[] = {
 @hex@};
 ")
+  # A sanitizer would put its red zones into the section.
+  set_source_files_properties(${out} PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
 endfunction()
 
 function(dsv4_add_plugin)
@@ -61,8 +63,6 @@ function(dsv4_add_plugin)
   endif()
   set(embed ${CMAKE_CURRENT_BINARY_DIR}/${target}_manifest.${extension})
   _dsv4_embed_manifest(${manifest} ${embed})
-  # A sanitizer would put its red zones into the section.
-  set_source_files_properties(${embed} PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
 
   add_library(${target} MODULE ${arg_SOURCES} ${embed})
   set_property(GLOBAL APPEND PROPERTY DSV4_PLUGIN_TARGETS ${target})
